@@ -48,7 +48,7 @@ def in_order(
     # These lessons were learned by a process that was killed before it noted them as read.
     n_known = sum(lesson.record <= read for lesson in lessons)
     by_log, waiting = _as_read(filing, lessons[:n_known], waiting, outbox.origin)
-    back = {lesson.number for lesson in lessons if lesson.origin == outbox.origin}
+    read_back = {lesson.number for lesson in lessons if lesson.origin == outbox.origin}
     ahead = LessonChain(filing, by_log)
     for each in waiting:
         ahead.add(each.change)
@@ -61,7 +61,7 @@ def in_order(
         waiting += _forgotten(_decoded(outbox.pending_filed(user)), by_log, ahead, after)
     noted = []
     for pending, change in waiting:
-        if pending.number not in back:
+        if pending.number not in read_back:
             filed_now = filed_before(change, after.at(change.digest), filing.base.table.vocabulary)
             noted.append(pending._replace(filed=filed_now))
             after.add(change)
@@ -110,8 +110,8 @@ def _as_read(
     for lesson in known:
         if lesson.change.digest in by_log:
             chain.add(lesson.change)
-    back = {lesson.number for lesson in known if lesson.origin == origin}
-    stay = [each for each in waiting if each.pending.number not in back]
+    read_back = {lesson.number for lesson in known if lesson.origin == origin}
+    stay = [each for each in waiting if each.pending.number not in read_back]
     return {digest: chain.at(digest) for digest in by_log}, stay
 
 
@@ -323,14 +323,14 @@ def _back_to(
 
     state: where it is then.  is_known: whether its tokens are remembered.
     """
-    back = [
+    taken_back = [
         move._replace(before=move.after, after=move.before, told=False, day=0)
         for move in reversed(moves)
     ]
-    if back and state.after is not None:
+    if taken_back and state.after is not None:
         if is_known:
-            back[-1] = back[-1]._replace(told=state.told, day=state.day)
+            taken_back[-1] = taken_back[-1]._replace(told=state.told, day=state.day)
         else:
             names = state.digest, state.after, state.after, state.day
-            back.append(LabelChange(*names, _NO_TOKENS, empty_vocabulary(), state.told))
-    return back
+            taken_back.append(LabelChange(*names, _NO_TOKENS, empty_vocabulary(), state.told))
+    return taken_back

@@ -361,7 +361,7 @@ class MessageFiling(NamedTuple):
     """The messages of a model file, and the later changes of them."""
 
     base: Classifier
-    known: Mapping[int, LabelChange]  # the last change of each message, by digest
+    last_changes: Mapping[int, LabelChange]  # of each changed message, by digest
     progress: LogProgress
 
     @property
@@ -372,8 +372,8 @@ class MessageFiling(NamedTuple):
 
     def at(self, digest: int) -> FiledMessage:
         """Return where the model has a message."""
-        if digest in self.known:
-            return self.known[digest].filed
+        if digest in self.last_changes:
+            return self.last_changes[digest].filed
         ledger = memory_of(self.base).ledger
         (k,) = ledger.find(np.array([digest], np.uint64)).tolist()
         if k < 0:
@@ -385,8 +385,8 @@ class MessageFiling(NamedTuple):
 
         Its document has no tokens if they are forgotten.
         """
-        if digest in self.known:
-            return self.known[digest]
+        if digest in self.last_changes:
+            return self.last_changes[digest]
         tokens = no_documents(np.empty(0, np.uint64), False)
         change = LabelChange(digest, None, None, 0, tokens, empty_vocabulary())
         filed, ledger = self.at(digest), memory_of(self.base).ledger
@@ -412,7 +412,7 @@ class MessageFiling(NamedTuple):
 
         Returns None if is_enough is false of upper bounds of the numbers of messages and tokens.
         """
-        sample, changed = memory_of(self.base).sample, self.known.values()
+        sample, changed = memory_of(self.base).sample, self.last_changes.values()
         if not is_enough(len(sample.digests) + len(changed), _ANY):
             return None  # before all changes are looked at
         n_tokens = len(sample.documents.columns)
@@ -456,7 +456,7 @@ class MessageFiling(NamedTuple):
                 if before != NOT_FILED and is_remembered(digest, bits):
                     # As it was learned: each delivery adds its own headers, so that the tokens
                     # may differ from those of the copy that is to be moved or un-learned.
-                    change = now.get(digest) or self.known.get(digest)
+                    change = now.get(digest) or self.last_changes.get(digest)
                     change = change or self._sampled(digest)
                 if change is None:
                     known = self.base.table.vocabulary

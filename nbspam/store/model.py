@@ -107,7 +107,7 @@ class StoredModel:
         """Start from a classifier fitted with all of its messages: no change is pending."""
         self.base = base
         self._changes: list[LabelChange] = []
-        self._known: dict[int, LabelChange] = {}
+        self._last_changes: dict[int, LabelChange] = {}
         self.progress = assembly.memory_of(base).progress if base.memory else NOT_SHARED
         self._growth = ModelGrowth.of(base)
         # Whether a fit is due that was not made: writing failed, or another process makes it.
@@ -154,7 +154,7 @@ class StoredModel:
     @property
     def filing(self) -> MessageFiling:
         """Where the model had each message when it was opened or learned last."""
-        return MessageFiling(self.base, self._known, self.progress)
+        return MessageFiling(self.base, self._last_changes, self.progress)
 
     def told(self) -> dict[int, str]:
         """Return the classes that a person gave to single messages, by digest."""
@@ -162,7 +162,7 @@ class StoredModel:
         told = np.flatnonzero(ledger.told)
         labels = [names[k] for k in ledger.labels[told].tolist()]
         found = dict(zip(ledger.digests[told].tolist(), labels, strict=True))
-        for digest, change in self._known.items():
+        for digest, change in self._last_changes.items():
             found.pop(digest, None)
             if change.told and change.after is not None:
                 found[digest] = change.after
@@ -467,7 +467,7 @@ class StoredModel:
         if changes:
             self.is_due |= self._growth.note_all(changes) > 0
             self._changes += changes
-            self._known.update((change.digest, change) for change in changes)
+            self._last_changes.update((change.digest, change) for change in changes)
             self._current = None
 
     # ---- on disk ----
