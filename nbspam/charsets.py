@@ -107,7 +107,8 @@ def _declared(declared: str) -> _DeclaredCharset:
     if re.fullmatch(_KNOWN, known) is not None:
         with suppress(LookupError):
             found = codecs.lookup(known)
-            return _DeclaredCharset(name, found.name, found.decode, False, has_ascii)
+            if not has_ascii or found.decode(b"a")[0] == "a":  # browsers know no EBCDIC
+                return _DeclaredCharset(name, found.name, found.decode, False, has_ascii)
     return _DeclaredCharset(name, "", None, False, has_ascii)
 
 
@@ -186,8 +187,7 @@ def to_utf8(
             return _utf8(decode(data)[0]), None
         except UnicodeError:
             return _decode_most(data, codec, guess or CharsetGuess()), "charset-wrong"
-    if may_be_utf8:
-        data = data.removeprefix(codecs.BOM_UTF8)
+    data = data.removeprefix(codecs.BOM_UTF8)
     defect = "charset-missing" if not name else "charset-wrong" if codec else "charset-unknown"
     return _guessed(data, guess or CharsetGuess()), defect
 

@@ -95,6 +95,7 @@ FAPIAO, RUSSIAN = "免费发票优惠多多", "Добрый день! Высыл
         ("café", "cp1252", "utf-8", "wrong"),
         ("café", "cp1252", "us-ascii", "wrong"),
         ("café", "cp1252", "klingon", "unknown"),
+        ("café", "cp1252", "cp037", "unknown"),
         ("café", "cp1252", "iso-" + "9" * 99, "unknown"),
         ("Grüße aus Köln, schönes Wochenende", "cp1252", None, "missing"),
         ("Élève, où es-tu? À bientôt", "cp1252", None, "missing"),
