@@ -65,8 +65,8 @@ class AccountToSort(NamedTuple):
 
         day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
         """
-        writes = not self.choices.dry_run
-        memory = AccountMemory(self.model_path, self.url.account, writes)
+        sorting_classifier(self.model_path, self.rule_of)  # of other classes: refused at once
+        memory = AccountMemory(self.model_path, self.url.account, not self.choices.dry_run)
         with closing(memory), memory.alone():
             AccountSorter(self, session, memory, day, report).sort()
 

@@ -536,9 +536,9 @@ class _Sorter:
 
     def _verdicts(self, chosen: list[MaildirEntry]) -> Iterator[tuple[MaildirEntry, Verdict]]:
         """Yield messages with their verdicts; reports or ignores unreadable ones."""
-        if not chosen and self.before:  # a first run tells of a model of other classes
-            return
         classifier, rule = sorting_classifier(self.model_path, self.rule_of)
+        if not chosen:  # but a model of other classes is refused now
+            return
         self.report.lack = classifier.lack
         items = [Item(self._path(entry), None) for entry in chosen]
         for entry, verdict in zip(chosen, classifier.classify(items, rule=rule), strict=True):

@@ -420,6 +420,8 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
 def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
     with pytest.raises(InputError, match="not a Maildir"):
         sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
+    maildir.put("cur/0.h:2,S", ham(0))
+    maildir.sort()
     learns = ("update", "--label", "work=-", "--new-class")  # a class that the journal knows
     assert nbspam(*learns, stdin=ham(1))[0] == 0
     with pytest.raises(UsageError, match=r"^sort: .* the labels are ham, spam, work; give a m"):

@@ -663,6 +663,8 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path, monkeypatch):
     box.server.folders["Junk"].use = ""
     box.server.rename("Junk", "J")
     assert complains(nbspam("sort", url), 1, "no junk folder; name one by --spam-folder, or give")
+    assert nbspam("update", "--label", "work=-", "--new-class", stdin=H[0])[0] == 0
+    assert complains(nbspam("sort", url), 2, "but the labels are ham, spam, work")  # without mail
 
 
 def test_a_folder_that_takes_no_keywords_is_one_line(box, nbspam, monkeypatch):
