@@ -20,7 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent import futures
 from time import monotonic, time
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from nbspam.classifier import personal
@@ -42,6 +42,7 @@ from nbspam.store.modelfile import IN_MEMORY
 from nbspam.verdicts import Explanation, Skipped, Verdict
 from nbspam.workers import return_freed_memory
 
+T = TypeVar("T")
 IDLE = 10.0  # seconds without a message, after which a worker returns freed memory
 _MAX_FOLDER = 200  # bytes of a folder's name; file systems allow 255
 _PLAIN = "@+_-."  # beside ASCII letters and digits; quote() leaves ~ as it is, too
@@ -265,30 +266,20 @@ class Judgement(NamedTuple):
     lesson: str | None = None  # the class in which its list allows to learn it
 
 
-class WaitingMessage:
-    """A message in the judge's queue; made and settled in the event loop's thread.
+class AskedMessage(NamedTuple):
+    """A message to judge."""
 
-    If its client disconnects, only its place in the queue is left, without its bytes.  user: the
-    owner of the message, from `known_as`; "" for nobody.
-    """
-
-    def __init__(self, data: bytes, user: str, explain: bool = False) -> None:
-        self.data = data
-        self.user = user
-        self.explain = explain
-        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.done.add_done_callback(self._let_go)
-
-    def _let_go(self, _: "asyncio.Future[Any]") -> None:
-        self.data = b""
+    data: bytes
+    user: str = ""  # its owner, from `known_as`; "" for nobody
+    explain: bool = False
 
 
-class Judge:
-    """Judges messages in a thread of its own; `judge` is called in the event loop's thread.
+class BatchJudge:
+    """Judges batches of messages by a model that other processes teach.
 
-    rule_of: the rule for a classifier.  on_trouble: told, in the judge's thread, why the model
-    cannot be read again; the one that was read before goes on judging, unless its file has gone.
-    users: whose models count beside it; None: nobody's.
+    rule_of: the rule for a classifier.  on_trouble: told why the model cannot be read again; the
+    one that was read before goes on judging, unless its file has gone.  users: whose models count
+    beside it; None: nobody's.
     """
 
     def __init__(
@@ -299,14 +290,113 @@ class Judge:
         tally: ServerTally,
         users: UserCounts | None = None,
     ) -> None:
-        self._model = model
+        self.model = model
+        self.classifier = model.classifier()
         self._users = users
-        self._classifier = model.classifier()
         self._rule_of = rule_of
         self._on_trouble = on_trouble
-        self._tally = tally
+        self.tally = tally
         self._lists = addresses.ListsInUse()
-        self._waiting: deque[WaitingMessage] = deque()
+
+    def judgements(self, cases: Sequence[AskedMessage]) -> "list[Judgement | Exception]":
+        """Return the judgement of each message, or the error that prevented it."""
+        before = self.model.stamp
+        try:
+            self.classifier = self.model.classifier()
+            if before is not None and self.model.stamp is None:
+                raise ModelFileError(f"{self.model.path}: the model has gone; put it back")
+        except Exception as error:  # even if memory ran out: the model as it was goes on
+            self._on_trouble(error)
+        if self.model.stamp != before:
+            return_freed_memory()
+        try:
+            return list(self._of_batch(cases))
+        except Exception as error:  # one message must not keep the others from their verdicts
+            if len(cases) == 1:
+                return [error]
+            return [self.judgements([case])[0] for case in cases]
+
+    def _of_batch(self, cases: Sequence[AskedMessage]) -> "list[Judgement | Exception]":
+        classifier = self.classifier
+        check_served(self.model.path, classifier)  # others may have put another in its place
+        rule = self._rule_of(classifier)
+        items = [Item("-", None, case.data) for case in cases]
+        owners = self._own_counts(cases)
+        lists, trusted = self._lists_of(cases), classifier.settings.authserv_id
+        if any(own is not None for own in owners):
+            verdicts = iter(personal.classify(classifier, items, owners, rule))
+        else:
+            verdicts = classifier.classify(items, rule=rule)
+        found: list[Judgement | Exception] = []
+        for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
+            if isinstance(verdict, Skipped):
+                found.append(NbspamError(verdict.reason))
+                continue
+            is_known = case.explain and self.model.filed(case.data).label is not None
+            if own is None:
+                why = classifier.explain(item, rule) if case.explain else None
+                learned = float(classifier.table.n_docs)
+            else:
+                why = personal.explain(classifier, item, own, rule) if case.explain else None
+                learned = n_learned(classifier, own)
+            own_rule = personal.rule_for(classifier, own, rule)
+            lack = personal.lack_of_own(classifier, own)
+            given = Judgement(verdict, own_rule, why, lack, learned, is_known)
+            matches = (each.match(case.data, case.user, trusted) for each in lists[case.user])
+            found.append(_listed(given, next(filter(None, matches), None)))
+        return found
+
+    def _lists_of(self, cases: Sequence[AskedMessage]) -> dict[str, list[addresses.AddressLists]]:
+        """Return the lists of each user who has mail in a batch, before the site's."""
+        found = {}
+        for user in {case.user for case in cases}:
+            models = [self.model.path]
+            if self._users is not None:
+                with contextlib.suppress(UserError):
+                    models.insert(0, model_in(self._users.folder, user))
+            found[user] = [lists for lists in map(self._lists_beside, models) if lists is not None]
+        return found
+
+    def _lists_beside(self, model: str) -> addresses.AddressLists | None:
+        try:
+            return self._lists.beside(model)
+        except InputError as error:
+            self._on_trouble(error)
+            return None
+
+    def _own_counts(self, cases: Sequence[AskedMessage]) -> list[OwnCounts | None]:
+        """Return the counts of each message's user, None for the site's model."""
+        users = self._users
+        if users is None:
+            return [None] * len(cases)
+        owners = [users.own(case.user, self.model) for case in cases]
+        self.tally.add("personal", len(owners) - owners.count(None))
+        self.tally.set_gauge("users", len(users))
+        self.tally.set_gauge("users_bytes", users.n_bytes)
+        return owners
+
+
+class WaitingRequest(Generic[T]):
+    """A request in the judge's or a teacher's queue; made and settled in the event loop's thread.
+
+    If its client disconnects, only its place in the queue is left.
+    """
+
+    def __init__(self, request: T) -> None:
+        self.request: T | None = request
+        self.done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.done.add_done_callback(self._let_go)
+
+    def _let_go(self, _: "asyncio.Future[Any]") -> None:
+        self.request = None
+
+
+class Judge:
+    """Has messages judged in a thread; `judge` is called in the event loop's thread."""
+
+    def __init__(self, batches: BatchJudge) -> None:
+        self._batches = batches  # used in the thread only, but for what the properties tell
+        self._waiting: deque[WaitingRequest[AskedMessage]] = deque()
         self._is_busy = False  # a batch is gathered or judged: the next one follows it
         self._began: float | None = None  # when the batch under way was taken, monotonic seconds
         self._loop = asyncio.get_running_loop()
@@ -317,13 +407,13 @@ class Judge:
     @property
     def model_time(self) -> float:
         """When the model file was written, seconds since 1970; now, if there is none yet."""
-        stamp = self._model.stamp
+        stamp = self._batches.model.stamp
         return time() if stamp is None else stamp[3] / 1e9
 
     @property
     def settings(self) -> Settings:
         """How the model reads mail."""
-        return self._classifier.settings
+        return self._batches.classifier.settings
 
     @property
     def n_waiting(self) -> int:
@@ -339,7 +429,7 @@ class Judge:
         self, data: bytes, explain: bool = False, user: str = ""
     ) -> "asyncio.Future[Judgement]":
         """Return the future judgement of a message; user: from `known_as`."""
-        case = WaitingMessage(data, user, explain)
+        case = WaitingRequest(AskedMessage(data, user, explain))
         self._waiting.append(case)
         if not self._is_busy:
             self._is_busy = True
@@ -367,20 +457,22 @@ class Judge:
 
     def _begin(self) -> None:
         """Have a batch judged; the event loop sleeps until its end, or for _MOST_SLEEP."""
-        cases: list[WaitingMessage] = []
+        cases: list[WaitingRequest[AskedMessage]] = []
+        messages: list[AskedMessage] = []
         n_bytes = 0
         while self._waiting and len(cases) < BATCH and n_bytes < BATCH_BYTES:
             case = self._waiting.popleft()
-            if not case.done.cancelled():
+            if case.request is not None and not case.done.cancelled():
                 cases.append(case)
-                n_bytes += len(case.data)
+                messages.append(case.request)
+                n_bytes += len(case.request.data)
         if not cases:
             self._is_busy = False
             return
         if self._trim is not None:
             self._trim.cancel()
         self._began = monotonic()
-        batch = self._thread.submit(self._judgements, cases)
+        batch = self._thread.submit(self._batches.judgements, messages)
         try:
             batch.exception(_MOST_SLEEP)
         except TimeoutError:
@@ -389,11 +481,12 @@ class Judge:
         else:
             self._settle(cases, batch)
 
-    def _settle(self, cases: Sequence[WaitingMessage], batch: "futures.Future[Any]") -> None:
+    def _settle(self, cases: Sequence[WaitingRequest[Any]], batch: "futures.Future[Any]") -> None:
         """Deliver the judgements of a batch, and gather the next one."""
         self._began = None
-        self._tally.add("batches")
-        self._tally.add("batched", len(cases))
+        tally = self._batches.tally
+        tally.add("batches")
+        tally.add("batched", len(cases))
         error = batch.exception()  # `on_trouble` may itself run out of memory
         settle_all(cases, batch.result() if error is None else [error] * len(cases))
         # 3 to 18 MB, the larger the messages were; the next batch then takes a tenth longer.
@@ -401,87 +494,6 @@ class Judge:
         self._is_busy = bool(self._waiting)
         if self._is_busy:
             self._loop.call_soon(self._gather, len(self._waiting), _TURNS)
-
-    # ---- in the thread ----
-
-    def _judgements(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
-        """Return the judgement of each message, or the error that prevented it."""
-        before = self._model.stamp
-        try:
-            self._classifier = self._model.classifier()
-            if before is not None and self._model.stamp is None:
-                raise ModelFileError(f"{self._model.path}: the model has gone; put it back")
-        except Exception as error:  # even if memory ran out: the model as it was goes on
-            self._on_trouble(error)
-        if self._model.stamp != before:
-            return_freed_memory()
-        try:
-            return list(self._of_batch(cases))
-        except Exception as error:  # one message must not keep the others from their verdicts
-            if len(cases) == 1:
-                return [error]
-            return [self._judgements([case])[0] for case in cases]
-
-    def _of_batch(self, cases: Sequence[WaitingMessage]) -> "list[Judgement | Exception]":
-        classifier = self._classifier
-        check_served(self._model.path, classifier)  # others may have put another in its place
-        rule = self._rule_of(classifier)
-        items = [Item("-", None, case.data) for case in cases]
-        owners = self._own_counts(cases)
-        lists, trusted = self._lists_of(cases), classifier.settings.authserv_id
-        if any(own is not None for own in owners):
-            verdicts = iter(personal.classify(classifier, items, owners, rule))
-        else:
-            verdicts = classifier.classify(items, rule=rule)
-        found: list[Judgement | Exception] = []
-        for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
-            if isinstance(verdict, Skipped):
-                found.append(NbspamError(verdict.reason))
-                continue
-            is_known = case.explain and self._model.filed(case.data).label is not None
-            if own is None:
-                why = classifier.explain(item, rule) if case.explain else None
-                learned = float(classifier.table.n_docs)
-            else:
-                why = personal.explain(classifier, item, own, rule) if case.explain else None
-                learned = n_learned(classifier, own)
-            own_rule = personal.rule_for(classifier, own, rule)
-            lack = personal.lack_of_own(classifier, own)
-            given = Judgement(verdict, own_rule, why, lack, learned, is_known)
-            matches = (each.match(case.data, case.user, trusted) for each in lists[case.user])
-            found.append(_listed(given, next(filter(None, matches), None)))
-        return found
-
-    def _lists_of(
-        self, cases: Sequence[WaitingMessage]
-    ) -> dict[str, list[addresses.AddressLists]]:
-        """Return the lists of each user who has mail in a batch, before the site's."""
-        found = {}
-        for user in {case.user for case in cases}:
-            models = [self._model.path]
-            if self._users is not None:
-                with contextlib.suppress(UserError):
-                    models.insert(0, model_in(self._users.folder, user))
-            found[user] = [lists for lists in map(self._lists_beside, models) if lists is not None]
-        return found
-
-    def _lists_beside(self, model: str) -> addresses.AddressLists | None:
-        try:
-            return self._lists.beside(model)
-        except InputError as error:
-            self._on_trouble(error)
-            return None
-
-    def _own_counts(self, cases: Sequence[WaitingMessage]) -> list[OwnCounts | None]:
-        """Return the counts of each message's user, None for the site's model."""
-        users = self._users
-        if users is None:
-            return [None] * len(cases)
-        owners = [users.own(case.user, self._model) for case in cases]
-        self._tally.add("personal", len(owners) - owners.count(None))
-        self._tally.set_gauge("users", len(users))
-        self._tally.set_gauge("users_bytes", users.n_bytes)
-        return owners
 
 
 def _listed(given: Judgement, match: addresses.ListMatch | None) -> Judgement:
@@ -504,25 +516,16 @@ def judge_each(
     on_trouble: Callable[[Exception], None],
 ) -> Iterator[Judgement]:
     """Yield the judgement that a server would give each message; messages: data, and user."""
-
-    async def start() -> Judge:
-        tally = ServerTally(1)
-        return Judge(model, lambda classifier: classifier.rule, on_trouble, tally, users)
-
-    async def ask(data: bytes, user: str) -> Judgement:
-        return await judge.judge(data, user=user)
-
-    with asyncio.Runner() as runner:
-        judge = runner.run(start())
-        try:
-            for data, user in messages:
-                yield runner.run(ask(data, user))
-        finally:
-            judge.end()
+    judge = BatchJudge(model, lambda each: each.rule, on_trouble, ServerTally(1), users)
+    for data, user in messages:
+        (found,) = judge.judgements([AskedMessage(data, user)])
+        if isinstance(found, Exception):
+            raise found
+        yield found
 
 
 def settle_all(
-    cases: Sequence[WaitingMessage], results: "Sequence[Judgement | Outcome | BaseException]"
+    cases: Sequence[WaitingRequest[Any]], results: "Sequence[Judgement | Outcome | BaseException]"
 ) -> None:
     """Deliver the result of each message, unless its client disconnected or timed out."""
     for case, result in zip(cases, results, strict=True):

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.arrays import today
 from nbspam.counts.ledger import FiledMessage
@@ -122,17 +122,7 @@ class ToldLesson(NamedTuple):
         return self.is_unconditional or filed.label == self.instead_of
 
 
-class WaitingLesson(judge.WaitingMessage):
-    """A message in the teacher's queue; see `WaitingMessage`."""
-
-    def __init__(self, user: str, lesson: ToldLesson) -> None:
-        super().__init__(b"", user)
-        self.lesson: ToldLesson | None = lesson
-        self.size = len(lesson.item.read())
-
-    def _let_go(self, done: "asyncio.Future[Any]") -> None:
-        super()._let_go(done)
-        self.lesson = None
+WaitingLesson = judge.WaitingRequest[ToldLesson]
 
 
 class Teacher:
@@ -184,14 +174,15 @@ class Teacher:
         """
         item = Item("-", label, data, told=told and label is not None)
         lesson = ToldLesson(item, instead_of, told and instead_of is None)
-        waiting = WaitingLesson(user if self._has_users else "", lesson)
+        waiting = WaitingLesson(lesson)
+        model = user if self._has_users else ""
         self.n_waiting += 1  # until it is settled: a client that goes leaves its place
         with self._lock:
-            has_thread = waiting.user in self._queues
-            self._queues.setdefault(waiting.user, []).append(waiting)
+            has_thread = model in self._queues
+            self._queues.setdefault(model, []).append(waiting)
         if not has_thread:
             with suppress(RuntimeError):  # no other thread can begin: one that runs takes it
-                self._threads.submit(self._work, waiting.user)
+                self._threads.submit(self._work, model)
         return waiting.done
 
     def end(self) -> None:
@@ -203,7 +194,7 @@ class Teacher:
     def _work(self, user: str) -> None:
         while cases := self._next(user):
             # A case loses its lesson, at any time, when its client goes.
-            lessons = [(case, lesson) for case in cases if (lesson := case.lesson) is not None]
+            lessons = [(case, lesson) for case in cases if (lesson := case.request) is not None]
             results = self._results([lesson for _, lesson in lessons], user)
             here = [case for case, _ in lessons]
             loop = cases[0].done.get_loop()
@@ -213,7 +204,7 @@ class Teacher:
         """Return the next messages for a model; without any, its thread ends."""
         with self._lock:
             queue = self._queues.pop(user)
-            sizes = accumulate(case.size for case in queue[: judge.BATCH])
+            sizes = accumulate(_size(case.request) for case in queue[: judge.BATCH])
             n = sum(size <= judge.BATCH_BYTES for size in sizes) or 1
             if queue:
                 self._queues[user] = queue[n:]
@@ -261,6 +252,10 @@ class Teacher:
         if self._outlet is not None and self._waits_for_log:
             self._outlet.wait_for_log(LOG_SECONDS)
         return early + found
+
+
+def _size(lesson: ToldLesson | None) -> int:
+    return 0 if lesson is None else len(lesson.item.read())
 
 
 # ---- the courier ----

@@ -20,7 +20,7 @@ from typing import Any
 from nbspam.errors import ModelWarning, UsageError
 from nbspam.server.choices import Service, connected_user
 from nbspam.server.connection import Connection, Desk
-from nbspam.server.judge import Judge, UserCounts
+from nbspam.server.judge import BatchJudge, Judge, UserCounts
 from nbspam.server.lessons import Courier, TaughtModels, Teacher
 from nbspam.server.page.account_mailbox import review_mailbox
 from nbspam.server.page.mailbox import Mailboxes
@@ -108,7 +108,7 @@ class _EventLoopWorker:
             goes_on = "the model as it was goes on judging" if model.is_there else "all are unsure"
             on_trouble(goes_on, error)
 
-        judge = Judge(model, choices.rule_of, on_model, service.tally, users)
+        judge = Judge(BatchJudge(model, choices.rule_of, on_model, service.tally, users))
         outlet, share = None, choices.share
         if share is not None:
             self.courier = Courier(service, share, models)

@@ -16,7 +16,7 @@ from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import addresses
 from nbspam.server.choices import SERVER_LIMITS
-from nbspam.server.judge import BATCH, Judge, UserCounts, open_served
+from nbspam.server.judge import BATCH, BatchJudge, Judge, UserCounts, open_served
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import SettingsChoices, chosen_settings
@@ -84,7 +84,9 @@ class Living:
         self.model = model if isinstance(model, StoredModel) else Model(model)
         self.troubles = []
         self.tally = ServerTally(1)
-        self.judge = Judge(self.model, lambda _: RULE, self.troubles.append, self.tally)
+        self.judge = Judge(
+            BatchJudge(self.model, lambda _: RULE, self.troubles.append, self.tally)
+        )
 
     async def __aenter__(self):
         return self.judge
@@ -137,7 +139,7 @@ async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
         raise MemoryError
 
     model = Model(mail_classifier)
-    judge = Judge(model, lambda _: RULE, out_of_memory, ServerTally(1))
+    judge = Judge(BatchJudge(model, lambda _: RULE, out_of_memory, ServerTally(1)))
     model.error = ModelFileError("m: cannot be read; train it again")
     waiting = judge.judge(HAM), judge.judge(SPAM)
     found = await asyncio.gather(*waiting, return_exceptions=True)
@@ -297,7 +299,7 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
 
     model, troubles = open_served(str(own_model)), []
     users = UserCounts(str(tmp_path / "users"), 1 << 20, troubles.append)
-    judge = Judge(model, Classifier.rule.fget, troubles.append, ServerTally(1), users)
+    judge = Judge(BatchJudge(model, Classifier.rule.fget, troubles.append, ServerTally(1), users))
 
     async def label(user=""):
         found = await judge.judge(SPAM, explain=True, user=user)
@@ -335,7 +337,7 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
 ):
     monkeypatch.setattr(addresses, "_UNSURE", 0.01)  # two dozen messages are not surer
     model = open_served(str(own_model))
-    judge = Judge(model, Classifier.rule.fget, lambda error: None, ServerTally(1))
+    judge = Judge(BatchJudge(model, Classifier.rule.fget, lambda error: None, ServerTally(1)))
     genuine = b"Authentication-Results: mx.example.org; dkim=pass header.d=example.com\n" + SPAM
     spam = (await judge.judge(genuine)).verdict.posterior["spam"]
     assert spam > 0.99

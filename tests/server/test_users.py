@@ -20,6 +20,7 @@ from nbspam.decision import cutoffs
 from nbspam.delivery.maildir import maildir_entries
 from nbspam.errors import InputError, UsageError
 from nbspam.server.judge import (
+    BatchJudge,
     Judge,
     UserCounts,
     UserError,
@@ -192,7 +193,9 @@ class House:
         self.users = UserCounts(str(folder), room, self.troubles.append)
         self.tally = ServerTally(2)
         model = StoredModel(str(site))
-        self.judge = Judge(model, lambda c: c.rule, self.troubles.append, self.tally, self.users)
+        self.judge = Judge(
+            BatchJudge(model, lambda c: c.rule, self.troubles.append, self.tally, self.users)
+        )
         sent = Mailboxes(mailboxes, str(site), str(folder)).newly_sent
         self.teacher = Teacher(TaughtModels(str(site), str(folder)), True, sent)
 
