@@ -537,7 +537,7 @@ class _Sorter:
     def _verdicts(self, chosen: list[MaildirEntry]) -> Iterator[tuple[MaildirEntry, Verdict]]:
         """Yield messages with their verdicts; reports or ignores unreadable ones."""
         classifier, rule = sorting_classifier(self.model_path, self.rule_of)
-        if not chosen:  # but a model of other classes is refused now
+        if not chosen and self.before:  # the first run tells what the model lacks
             return
         self.report.lack = classifier.lack
         items = [Item(self._path(entry), None) for entry in chosen]
