@@ -379,7 +379,9 @@ def short_memory(trial, number):
             resource.prlimit(pid, resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
         small, answers = asyncio.run(work(served))
         print(dict(small))
-        assert set(small) == {"right"}
+        # A small one may meet the moment in which nothing is left, and is to be sent again, too.
+        assert set(small) <= {"right", "error"}
+        assert small["error"] <= 0.03 * small.total()
         kinds = (
             (b"SPAMD/1.1 0 EX_OK", b"SPAMD/1.0 75 EX_TEMPFAIL"),
             (b"HTTP/1.1 200", b"HTTP/1.1 503"),
