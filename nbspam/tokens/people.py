@@ -11,13 +11,7 @@ from dataclasses import replace
 from math import inf
 
 from nbspam.errors import EmptyError, InputError, UsageError
-from nbspam.mail.addresses import (
-    Check,
-    Correspondence,
-    Mailbox,
-    are_genuine,
-    read_correspondence,
-)
+from nbspam.mail.addresses import Check, Correspondence, Mailbox, are_genuine, read_correspondence
 from nbspam.mail.digest import mail_digest
 from nbspam.mail.headers import Field, OpenedMessage, open_message
 from nbspam.mail.message import Message

@@ -31,12 +31,7 @@ from nbspam.server.page.database import (
     reasons_of,
 )
 from nbspam.server.page.doubtful import Doubting, DoubtSearch, last_search, note_settled
-from nbspam.server.page.mailbox import (
-    Mailboxes,
-    MailboxLetter,
-    ReviewMailbox,
-    few_at_a_time,
-)
+from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox, few_at_a_time
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
