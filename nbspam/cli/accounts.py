@@ -163,10 +163,7 @@ _REASONS = 3  # tokens that are shown of a verdict
 )
 @options.access_options
 def setup_command(
-    account: str,
-    model_path: str,
-    spam_folder: str | None,
-    access: options.StatedAccess,
+    account: str, model_path: str, spam_folder: str | None, access: options.StatedAccess
 ) -> None:
     """Look at a mail account, learn from it, and show what sorting it would do.
 

@@ -235,11 +235,7 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
 @training_options.cluster_columns_options
 @options.picture_option("Draw the normal distribution of each number in each cluster.")
 def table_cluster_command(
-    rows: inputs.Rows,
-    form: ClusterForm,
-    alpha: float,
-    columns: TableChoices,
-    plot: str | None,
+    rows: inputs.Rows, form: ClusterForm, alpha: float, columns: TableChoices, plot: str | None
 ) -> None:
     """Sort rows without a class into K clusters, and print what is typical of each.
 

@@ -401,8 +401,7 @@ def curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
     canvas = figures.Canvas((low, high), (0, max(heights)), f"Densities of {column} by class")
     canvas.ticks_left((v, figures.number_text(v)) for v in figures.round_values(0, max(heights)))
     canvas.ticks_below(
-        ((v, figures.number_text(v)) for v in figures.round_values(low, high)),
-        clipped(column, 40),
+        ((v, figures.number_text(v)) for v in figures.round_values(low, high)), clipped(column, 40)
     )
     for number, (curve, height) in enumerate(zip(curves, heights, strict=True)):
         z = np.linspace(-_WIDTHS, _WIDTHS, _POINTS)

@@ -479,11 +479,7 @@ class Connection(asyncio.BufferedProtocol):
         return None
 
     def teach(
-        self,
-        data: bytes,
-        label: str | None,
-        answer: Callable[[Outcome], None],
-        user: str | None,
+        self, data: bytes, label: str | None, answer: Callable[[Outcome], None], user: str | None
     ) -> None:
         """Call `answer` with the outcome of learning a message; None un-learns it.
 

@@ -343,10 +343,7 @@ def _allow_files(number: int) -> None:
 
 
 def serve(
-    choices: ServerChoices,
-    sockets: Sockets,
-    n_workers: int,
-    reread: Callable[[], Reread],
+    choices: ServerChoices, sockets: Sockets, n_workers: int, reread: Callable[[], Reread]
 ) -> None:
     """Answer clients until SIGTERM or SIGINT; raises NbspamError.
 

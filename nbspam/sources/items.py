@@ -156,10 +156,7 @@ NO_OPTIONS = SourceOptions()
 
 
 def read_items(
-    paths: Iterable[str],
-    *,
-    label: str | None = None,
-    options: SourceOptions = NO_OPTIONS,
+    paths: Iterable[str], *, label: str | None = None, options: SourceOptions = NO_OPTIONS
 ) -> Iterator[Item]:
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 

@@ -37,9 +37,7 @@ class Record(NamedTuple):
 
 
 def read_records(
-    paths: Iterable[str],
-    options: SourceOptions = NO_OPTIONS,
-    names: Sequence[str] = (),
+    paths: Iterable[str], options: SourceOptions = NO_OPTIONS, names: Sequence[str] = ()
 ) -> Iterator[Record]:
     """Yield the rows of all tables, lazily; raises InputError and UsageError.
 

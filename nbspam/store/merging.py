@@ -380,9 +380,7 @@ def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
         yield list(same)
 
 
-def _common(
-    models: Sequence[_MergedModel],
-) -> tuple[list[list[_ModelCopy]], list[int], int, int]:
+def _common(models: Sequence[_MergedModel]) -> tuple[list[list[_ModelCopy]], list[int], int, int]:
     """Return the fate of the messages that several models know.
 
     That is: of each model, the copies that it does not keep; the digests of messages whose class a

@@ -232,10 +232,7 @@ def keep_old_model(path: str) -> str:
 def _copy(source: str, target: str) -> None:
     import shutil
 
-    with (
-        open(open_own(source, source), "rb") as stream,
-        replacing(target, like=source) as file,
-    ):
+    with open(open_own(source, source), "rb") as stream, replacing(target, like=source) as file:
         shutil.copyfileobj(stream, file)
 
 
