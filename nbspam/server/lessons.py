@@ -195,7 +195,7 @@ class Teacher:
         while cases := self._next(user):
             # A case loses its lesson, at any time, when its client goes.
             lessons = [(case, lesson) for case in cases if (lesson := case.request) is not None]
-            results = self._results([lesson for _, lesson in lessons], user)
+            results = self._results([lesson for _, lesson in lessons], user) if lessons else []
             here = [case for case, _ in lessons]
             loop = cases[0].done.get_loop()
             loop.call_soon_threadsafe(self._settle, len(cases), here, results)
