@@ -47,6 +47,8 @@ def ole_texts(data: bytes) -> tuple[str, str, list[bytes]]:
         # These errors mean that the data end.
         suppress(error, IndexError, OSError, OverflowError, RecursionError),
     ):
+        for entry in filter(None, file.direntries):  # sectors in a circle would fill the memory
+            entry.size = min(entry.size, len(data) + 4096)  # below 4096 they stand elsewhere
         for is_hidden, text in _texts(file, files):
             (hidden if is_hidden else shown).append(text)
             left -= 0 if is_hidden else len(text)
@@ -88,12 +90,10 @@ def _word_text(stream: bytes, table: bytes) -> str:
     starts = iter_unpack("<2xI2x", table[place : place + 8 * n_pieces])
     pieces = []
     for (start,), (first, last) in zip(starts, pairwise(ends), strict=False):
-        size = last - first  # characters
+        width, codec = 2, UTF_16
         if start & 0x40000000:
-            start = (start & 0x3FFFFFFF) // 2
-            pieces.append(stream[start : start + size].decode("cp1252", "replace"))
-        else:
-            pieces.append(stream[start : start + 2 * size].decode(UTF_16, "replace"))
+            start, width, codec = (start & 0x3FFFFFFF) // 2, 1, "cp1252"
+        pieces.append(stream[start : start + width * (last - first)].decode(codec, "replace"))
     return "".join(pieces)
 
 

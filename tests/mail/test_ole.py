@@ -1,5 +1,6 @@
 """The text of Word, Excel, PowerPoint and Outlook files, which are written here by code."""
 
+import tracemalloc
 from importlib.util import find_spec
 from struct import pack
 
@@ -185,3 +186,14 @@ def test_encrypted_ole_files_have_no_text(streams):
 )
 def test_damaged_ole_files_are_read_as_far_as_they_go(streams, text):
     assert read_document("ole", compound(streams)).text == text
+
+
+def test_sectors_in_a_circle_take_no_memory():
+    data = compound({"Workbook": bytes(4096)})  # its first sector is the first of all
+    data = data[:-512] + bytes(4) + data[-508:]
+    data = data.replace(pack("<IQ", 0, 4096), pack("<IQ", 0, 8 << 20))
+    tracemalloc.start()
+    read_document("ole", data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
