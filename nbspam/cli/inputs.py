@@ -269,7 +269,7 @@ def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
     return [*sources, *(path for _, path in labels.paths)]
 
 
-# Parameters of commands that learn, which name more to read; paths: of --unlabelled.
+# Parameters that name more to read, beside SOURCE; paths: of --unlabelled.
 _MORE_TO_READ = ("files0_from", "sent", "paths", "test")
 
 
@@ -292,7 +292,7 @@ def items_of_sources(
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
     paths = [*sources, *(path for _, path in stated)]
-    _check_read_once(paths, ("files0_from",) if labels is None else _MORE_TO_READ)
+    _check_read_once(paths, ("files0_from", "sent") if labels is None else _MORE_TO_READ)
     given = output.or_standard_input(paths or sources)
     if labels is None:
         items = read_items(given, options=reading)

@@ -149,13 +149,13 @@ def unlearn_command(
     nbspam unlearn ~/Maildir/.Trash
     """
     model: StoredModel = inputs.stored_model(model_path)
-    besides = ""
-    if is_named("sent"):  # and not set in the file, for the commands that learn it
-        if model.unlearn_sent_mail(read_items(sent)):
-            left = model.settings.sent_mail
-            besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
+    if names_sent := is_named("sent"):  # and not set in the file, for the commands that learn it
         sources = inputs.CompleteSources(sources)
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
+    besides = ""
+    if names_sent and model.unlearn_sent_mail(read_items(sent)):
+        left = model.settings.sent_mail
+        besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
     unlearn = partial(model.unlearn, items, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, unlearn)
     return report_outcome(outcome, model_path, as_json, besides=besides)

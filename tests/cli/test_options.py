@@ -470,6 +470,7 @@ def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
         "train - --ham -",
         "train - --unlabelled -",
         "update --ham - --sent -",
+        "unlearn - --sent -",
         "eval - --test -",
     ]:
         said = "nbspam: -: standard input is given twice; give it once"
