@@ -310,7 +310,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         deciding[b"href"] = b""
     if (style := deciding.get(b"style")) and style.find(b"url(") >= 0:
         _, *links = style.split(b"url(")
-        values[b"background"] = b"\n".join([link.partition(b")")[0] for link in links])
+        stated = [values[b"background"]] if b"background" in values else []
+        values[b"background"] = b"\n".join([*stated, *[link.partition(b")")[0] for link in links]])
     facts: tuple[str, ...] = _FACTS.get(name, ())
     if plain.find(b" on") >= 0 and any(_EVENT.match(key) for key, _ in attributes):
         facts += ("attr-event",)

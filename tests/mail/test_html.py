@@ -117,6 +117,7 @@ def test_titles_and_options_are_hidden_without_being_told():
         ("<img src=x srcset='y 2x'>", [b"x", b"y 2x"]),
         ("<object data=x></object><video poster=y></video>", [b"x", b"y"]),
         ("<p style='background:URL( \"Y\" ) top, url(z)'>", [b' "y" \nz']),
+        ("<table background=a style='background:url(b)'>", [b"a\nb"]),
         ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
     ],
 )
