@@ -256,14 +256,16 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
     return new
 
 
-def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:
+def estimate_prior(probability: Floats, old: Floats) -> Floats:
     """Return the class priors that make unlabelled documents likeliest, (n_classes,).
 
     probability: (n_docs, n_classes) under the old priors.  EM of Saerens, Latinne &
-    Decaestecker (2002), eqs. 2.8 and 2.9.
+    Decaestecker (2002), eqs. 2.8 and 2.9.  Without documents these are the old priors.
     """
+    if not len(probability):
+        return old
     new = np.maximum(old, _LEAST)
-    ratio = np.asarray(probability, np.float64) / new
+    ratio = probability / new
     for _ in range(_MAX_STEPS):
         before = new
         # The mean of the posteriors, without an array of them in every step.

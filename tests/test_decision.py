@@ -243,6 +243,7 @@ def test_em_is_a_fixed_point_of_its_own_step_and_survives_certainty():
     np.testing.assert_allclose(estimate_prior(sure, np.array([0.5, 0.5])), [2 / 3, 1 / 3])
     none = estimate_prior(sure[:2], np.array([1.0, 0.0]))
     np.testing.assert_allclose(none, [1, 0], atol=1e-8)
+    assert estimate_prior(np.empty((0, 3)), old).tolist() == old.tolist()
 
 
 def test_classes_not_stated_share_the_rest():

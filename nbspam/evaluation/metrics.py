@@ -200,9 +200,11 @@ def reliability_bins(
 def expected_calibration_error(y_true: ArrayLike, probability: ArrayLike) -> float:
     """Return the mean of |confidence - frequency|, 0 to 1: Guo et al. (2017), eq. 3.
 
-    Each of `reliability_bins` counts by its number of documents.
+    Each of `reliability_bins` counts by its number of documents.  NaN if there are none.
     """
     bins = reliability_bins(y_true, probability)
+    if not bins.n_docs.any():
+        return NAN
     return float(np.average(np.abs(bins.confidence - bins.frequency), weights=bins.n_docs))
 
 

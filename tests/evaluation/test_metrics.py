@@ -183,6 +183,7 @@ def test_calibration_error_equals_its_definition(seed):
             error += inside.mean() * abs(confidence[inside].mean() - hit[inside].mean())
     assert expected_calibration_error(y, p) == pytest.approx(error, **EXACT)
     assert expected_calibration_error([0, 1], [0.0, 1.0]) == 0
+    assert np.isnan(expected_calibration_error([], np.empty((0, 2))))
 
 
 # Resamples and folds
