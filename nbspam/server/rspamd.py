@@ -126,8 +126,15 @@ class HttpConnection(connection.Connection):
             raise ValueError("the head is too large")
 
     def on_headers_complete(self) -> None:
-        """Wait for the body, unless it is longer than any mail."""
-        self.check_length(int(self.headers.get("content-length", 0)))
+        """Wait for the body, unless it is longer than any mail or cannot be read."""
+        length = int(self.headers.get("content-length", 0))
+        self.check_length(length)
+        coding = self.headers.get("transfer-encoding", "")
+        if coding.lower() not in ("", "chunked"):
+            raise connection.TroubleError("malformed", "Transfer-Encoding: only chunked is known")
+        if self.parser.should_upgrade() and (length or coding):  # the parser would skip the body
+            why = "Upgrade: not with a body; send the request without it"
+            raise connection.TroubleError("malformed", why)
         self.expect(self.desk.limits.body_seconds)
         if self.headers.get("expect", "").lower() == "100-continue":
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -11,6 +11,7 @@ from scripted import PASSWORD, Client, desk, go_on
 from support import HAM, SPAM
 
 UNSURE = b"Subject: perhaps\n\nperhaps\n"
+UPGRADE = "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
 CHUNKED = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -180,6 +181,11 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (get("/ping", "A: " + "b" * 70_000), 400, "not HTTP"),
         (get("/" + "a" * 70_000), 400, "not HTTP"),
         (CHUNKED + b"zz\r\n", 400, "not HTTP"),
+        (CHUNKED.replace(b": chunked", b": gzip, chunked") + b"2\r\n\x1f\x8b\r\n0\r\n\r\n", 400,
+         "Transfer-Encoding: only chunked is known"),
+        # As `curl --http2` and Java ask; without its body, the message would pass as harmless.
+        (post("/checkv2", SPAM, *UPGRADE), 400,
+         "Upgrade: not with a body; send the request without it"),
     ):  # fmt: skip
         assert values(request) == (status, {"error": error})
 
@@ -253,8 +259,7 @@ def test_requests_in_one_piece_are_answered_up_to_the_first_and_an_upgrade_is_no
     assert [body for _, _, body in parsed(client.answer)] == [b"pong\r\n"]
     assert client.is_over
 
-    lines = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
-    [(_, _, body)] = parsed(talk(get("/ping", *lines)).answer)
+    [(_, _, body)] = parsed(talk(get("/ping", *UPGRADE)).answer)
     assert body == b"pong\r\n"
 
 
