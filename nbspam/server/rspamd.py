@@ -115,7 +115,7 @@ class HttpConnection(connection.Connection):
         field = name.decode("latin-1").lower()
         if field == "host" and field in self.headers:
             raise ValueError("two hosts")
-        text = value.decode("utf-8", "replace")
+        text = value.rstrip(b" \t").decode("utf-8", "replace")  # the parser leaves blanks there
         if field == "rcpt" and field in self.headers:  # a header for each recipient
             text = f"{self.headers[field]},{text}"
         self.headers[field] = text

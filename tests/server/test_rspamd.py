@@ -107,7 +107,7 @@ def test_a_verdict_with_its_strongest_tokens():
 def test_lessons_are_learned_moved_taken_back_and_known():
     requests = [
         lesson("/learnspam"), lesson("/learnspam"), lesson("/learnham"),
-        lesson("/relabel", SPAM, "Class: spam"), lesson("/forget"), lesson("/forget"),
+        lesson("/relabel", SPAM, "Class: spam \t"), lesson("/forget"), lesson("/forget"),
     ]  # fmt: skip
     found = [(status, json.loads(body)) for status, _, body in parsed(talk(*requests).answer)]
     outcomes = ["learned", "known", "moved", "moved", "unlearned", "known"]
