@@ -283,8 +283,8 @@ def _steps(canvas: Canvas, x: Floats, y: Floats) -> str:
 
 
 def calibration_figure(views: Views) -> Markup:
-    """Return the calibration of a trial: of its second class, or of the answer among many."""
-    what = "the answer" if len(views.classes) > 2 else printable_class(views.classes[1])
+    """Return the calibration of a trial: of the second class of two, else of the answer."""
+    what = printable_class(views.classes[1]) if len(views.classes) == 2 else "the answer"
     return reliability_figure(views.calibration, what)
 
 
@@ -480,7 +480,7 @@ def _labels(least: float, size: int) -> dict[int, str]:
 
 def _calibration_lines(views: Views) -> Iterator[str]:
     """Yield a line per bin: a bar of observed frequency, and a mark at predicted probability."""
-    many = len(views.classes) > 2
+    many = len(views.classes) != 2
     what = "right answers" if many else printable_class(views.classes[1])
     yield f"Calibration: share of {what}, predicted (|) and observed (#)"
     yield "predicted observed   documents"

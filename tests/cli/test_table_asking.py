@@ -295,7 +295,11 @@ def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
     assert (status, err) == (0, f"nbspam: {said}\n")
     assert factors(table, "toss", "h") == [{"one": 1.0}, {"one": pytest.approx(3 / 5)}]
     assert table("classify", stdin=b"toss\nt\n") == (0, "one\t1.000000\t-#1\n", "")
-    assert table("eval", tosses)[1].startswith("5 of 5 right")
+    page = tosses.with_suffix(".html")
+    out = table.out("eval", tosses, "--plot", "-", "--report", page)
+    assert out.startswith("5 of 5 right")
+    assert "\nCalibration: share of right answers" in out
+    assert "nine in ten were right." in page.read_text()
     refused = table("explain", stdin=b"toss\nt\n")
     assert complains(refused, 2, "one is the model's only class", "--factors")
 
