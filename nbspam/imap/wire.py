@@ -6,6 +6,7 @@ server that sends one byte a minute.
 
 import imaplib
 import logging
+import re
 import socket
 import ssl
 import time
@@ -24,6 +25,7 @@ MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands arou
 MOST_LINES = 300_000  # of one answer
 _LONGEST_LINE = 1 << 20  # a list of 90,000 UIDs
 _STEP = 1 << 18
+_WITHOUT_UID = re.compile(rb"\d+ \((?!.*\bUID )", re.IGNORECASE | re.DOTALL)  # a FETCH
 # Its warnings about answers that are not ASCII would be lines among our own.
 logging.getLogger("imapclient").addHandler(logging.NullHandler())
 
@@ -85,6 +87,14 @@ class Wire(imaplib.IMAP4):
         self.begin_answer()
         super().send(data)
 
+    def _untagged_response(self, *answer: Any) -> tuple[str, list[Any]]:
+        # A server may report flags that others set by a message's number alone (RFC 3501, 7.4.2),
+        # which IMAPClient would take for a UID.
+        said, found = super()._untagged_response(*answer)  # type: ignore[misc]
+        if answer[-1] == "FETCH":
+            found = [each for each in found if not _is_without_uid(each)]
+        return said, found or [None]
+
     def _check_bye(self) -> None:
         try:
             super()._check_bye()  # type: ignore[misc]  # its types leave it out
@@ -137,6 +147,10 @@ class Wire(imaplib.IMAP4):
         data = bytes(memoryview(self._buffer)[:size])
         del self._buffer[:size]
         return data
+
+
+def _is_without_uid(fetched: object) -> bool:
+    return isinstance(fetched, bytes) and _WITHOUT_UID.match(fetched) is not None
 
 
 class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type information

@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from accounts import book_of
-from fake_imap import AFTER, FakeFolder, fake_server, refused_port
+from fake_imap import AFTER, FakeFolder, _Handler, fake_server, refused_port
 from maildirs import ham, spam
 from nbspam.errors import UsageError
 from nbspam.imap import accounts, session, wire
@@ -87,6 +87,17 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     assert sum("UID FETCH" in asked for asked in server.asked) == 6  # 2 of sizes, 4 of messages
     asked = [each.split()[2] for each in server.asked if each.startswith("UID SEARCH")]
     assert asked == ["701:*", *(f"{n}01:{n + 1}00" for n in range(6, 0, -1)), "1:100"]
+
+
+def test_what_is_said_of_a_message_by_its_number_alone_is_of_no_uid(server, monkeypatch):
+    server.put("INBOX", *map(ham, range(3)))
+    server.delete(ham(0), "INBOX")  # now UIDs 2 and 3 have the numbers 1 and 2
+    real, told = _Handler.do_uid_fetch, b"* 2 FETCH (FLAGS ($Junk))\r\n"  # by another client
+    monkeypatch.setattr(_Handler, "do_uid_fetch", lambda self, words: real(self, words) + told)
+    with AccountSession(imap_url(server.url()), book_of()) as found:
+        found.open("INBOX")
+        assert [(head.uid, *head.flags) for head in found.heads([2, 3])] == [(2,), (3,)]
+        assert list(found.heads([9])) == []
 
 
 def test_batches_double_up_to_a_bound(server, monkeypatch):
