@@ -329,7 +329,8 @@ def sorting_classifier(
     there = os.path.exists(path)
     classifier = with_lists(load_tokens(path), path) if there else empty_model(PRESETS["mail"])
     rule = rule_of(classifier)
-    check_labels("sort", (*classifier.classes, *rule.actions), _OTHER_MODEL)
+    check_labels("sort", classifier.classes, _OTHER_MODEL)
+    check_labels("--loss", rule.actions)
     return classifier, rule
 
 

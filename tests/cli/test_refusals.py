@@ -263,6 +263,7 @@ eval $FOLDER --model aode --online | --online: not for
 compare $FOLDER --online --against '--model tan' | --online: not for --model tan
 table compare $LIHANG --target Y --against '--target y' | give it outside the quotes
 table compare $LIHANG --target Y --against --pairs | give options of `nbspam table train`
+sort $BOX -m $MODEL --loss asks | --loss: it is for ham, spam and unsure, but the labels are ask;
 sort $BOX -m $MODEL --spam-folder ../x/y | not the name of a Maildir folder
 sort $BOX -m $MODEL --spam-folder .Unsure | $BOX: one folder for two kinds of mail (.unsure,
 """
@@ -321,6 +322,7 @@ ROWS = [(2, row) for row in [*USAGE.split("\n"), *OF_TABLE, *OF_MAIL]]
 ROWS += [(1, row) for row in UNREADABLE.split("\n")]
 FILES = {
     "loss": b"{",
+    "asks": b'{"actions": ["ask"], "loss": {"ham": [0], "spam": [0]}}',
     "deep": b"[" * 100_000,
     "large": b" " * (1 << 20) + b"1",
     "list": b"[]",
