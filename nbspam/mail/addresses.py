@@ -230,6 +230,7 @@ _UNSURE = 0.001  # P(spam) nearer to 0 or 1 teaches, if a true line says the sam
 HINT = 1.0  # nats, of an allowed sender without verification: E-261
 _VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#<>]*@?[^\s@:#<>]+\Z")  # "#" begins a comment
+_WILDCARD = re.compile(r"^\*?[@.](?=[^@]+$)")  # *@example.org, of other filters
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
 _SERVER = re.compile(r"[^\s#;]+\Z")
 _LEAST = 1e-15  # probabilities are kept this far from 0 and 1
@@ -361,7 +362,7 @@ def read_lists(model: str) -> AddressLists | None:
     verbs, trusted = {}, None
     for number, line in enumerate(text.split("\n"), start=1):
         verb, _, key = line.partition("#")[0].strip().partition(" ")
-        key = listed_form(key.strip())
+        key = listed_form(_WILDCARD.sub("", key.strip()))
         if verb == "trust" and key:
             trusted = key
         elif verb in _VERBS and _ADDRESS.match(key):
@@ -375,7 +376,7 @@ def read_lists(model: str) -> AddressLists | None:
 def checked_address(text: str) -> str:
     """Return an address as lists have it; raises InputError."""
     key = re.sub(r"^(list:|to:|)<(.*)>$", r"\1\2", text.strip())  # as headers have it
-    key = listed_form(re.sub(r"^\*?[@.](?=[^@]+$)", "", key))  # *@example.org, of other filters
+    key = listed_form(_WILDCARD.sub("", key))
     # Nobody's mail would fit a word without a domain, or a domain with a wildcard.
     is_vain = not any(sign in key for sign in ".@:") or "*" in key.rpartition("@")[2]
     if is_vain or not _ADDRESS.match(key) or not key.isprintable():

@@ -234,8 +234,11 @@ def test_what_is_no_address_is_refused(text):
         (f"{'ü' * 300}.example ", f"{'ü' * 300}.example"),  # no domain of DNS
     ],
 )
-def test_an_address_has_one_form_in_lists(text, listed):
+def test_an_address_has_one_form_in_lists(tmp_path, text, listed):
     assert checked_address(text) == listed
+    if "<" not in text:  # a file holds no address as headers have it
+        (tmp_path / "m.lists").write_text(f"deny {text}\n")
+        assert [*read_lists(str(tmp_path / "m")).verbs] == [listed]
 
 
 @pytest.mark.parametrize("server", ["", "a b", "mx#1", "mx\nallow com", "mx\udcff", "mx;x"])
