@@ -154,7 +154,7 @@ def structure_from_json(data: Any, names: Sequence[str], where: str) -> list[lis
     try:
         rows = data["variables"] if isinstance(data, dict) and "variables" in data else data
         if isinstance(rows, dict):
-            arrows = [(str(p), child) for child, parents in rows.items() for p in _listed(parents)]
+            arrows = [(str(p), str(c)) for c, parents in rows.items() for p in _listed(parents)]
         elif rows and all(isinstance(row, dict) for row in rows):
             arrows = [(str(p), str(row["name"])) for row in rows for p in _listed(row["parents"])]
         else:

@@ -5,7 +5,8 @@ on disk.  Beside models there are vectors of texts, clusters, and questions to a
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
@@ -366,9 +367,6 @@ def _trained_on_rows(
     return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
 
 
-_OF_NAMES = {"strip", "categorical", "numeric", "drop", "vocabulary"}
-
-
 def _as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return choices as the command line has them; raises UsageError, also for unknown ones."""
     known = [*SettingsChoices._fields, *TableChoices._fields[1:], *Bounds._fields]
@@ -377,23 +375,48 @@ def _as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
         near = get_close_matches(wrong[0], [*known, "em", "unlabelled", "target", "jobs"], 1)
         hint = f"did you mean {near[0]}?" if near else "they are those of `nbspam train --help`"
         raise UsageError(f"train: no option {wrong[0]!r}; {hint}")
-    taken = {
-        name: _names(value) if name in _OF_NAMES and value is not None else value
+    return {
+        name: _OPTION_OF[name](value) if name in _OPTION_OF and value is not None else value
         for name, value in choices.items()
     }
-    if (own := choices.get("dirichlet")) is not None:
-        pairs = own.items() if isinstance(own, Mapping) else [(None, own)]
-        try:
-            priors = tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
-        except (TypeError, ValueError):
-            raise UsageError(f"dirichlet: {own!r} are no numbers; give one for each") from None
-        taken["dirichlet"] = priors
-    return taken
 
 
 def _names(given: Any) -> tuple[Any, ...]:
     """Return the names or paths that are given, as a tuple; a string is one of them."""
-    return (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+
+
+def _texts(given: Any) -> tuple[str, ...]:
+    """Return names as texts; the columns of arrays are numbers."""
+    return tuple(map(str, _names(given)))
+
+
+def _declared(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return all values of some columns, as a file has them; raises UsageError."""
+    with suppress(TypeError, ValueError):
+        values = {str(name): tuple(map(cell_text, _names(of))) for name, of in dict(given).items()}
+        if all(all(cells) and 0 < len(cells) == len({*cells}) for cells in values.values()):
+            return tuple(values.items())
+    raise UsageError(f"values: {given!r}; give a dict from columns to their different values")
+
+
+def _priors(given: Any) -> tuple[tuple[str | None, tuple[float, ...]], ...]:
+    """Return the parameters of priors by column; raises UsageError."""
+    is_named = isinstance(given, Mapping)
+    pairs = zip(_texts(given), given.values(), strict=True) if is_named else [(None, given)]
+    try:
+        return tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
+    except (TypeError, ValueError):
+        raise UsageError(f"dirichlet: {given!r} are no numbers; give one for each") from None
+
+
+# By the name of a choice: how it becomes the option of the command line.
+_OPTION_OF: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("strip", "categorical", "numeric", "drop", "vocabulary"), _texts),
+    **dict.fromkeys(("parent", "root"), str),
+    "values": _declared,
+    "dirichlet": _priors,
+}
 
 
 def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
@@ -506,7 +529,7 @@ def cluster(
                 "cluster: model, alpha='auto', weighting, min_df and start are for texts; leave"
                 " them out"
             )
-        kinds = _names(categorical), _names(numeric), _names(drop)
+        kinds = _texts(categorical), _texts(numeric), _texts(drop)
         return _clusters_of_rows(given, k, 1.0 if alpha is None else alpha, kinds, how, typical)
     if categorical or numeric or drop:
         raise UsageError("cluster: categorical, numeric and drop are for a table; say rows=True")

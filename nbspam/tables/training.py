@@ -210,7 +210,7 @@ def _model_parameters(schema: Schema, name: str, settings: TableSettings) -> dic
     if settings.structure is not None or settings.structure_from:
         from nbspam.models.network import structure_from_json
 
-        where = f"--structure {settings.structure_from}"
+        where = f"--structure {settings.structure_from}".rstrip()
         parameters["structure"] = structure_from_json(settings.structure, schema.names, where)
     if name != "gaussian" and not columns_are_counts:
         parameters["levels"] = schema.n_values

@@ -324,6 +324,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.train(PAIRS, attachments="no"), "attachments: 'no' is neither True nor"),
         (lambda: nbspam.train(PAIRS, day=-1), "day: -1 is not a whole number from 0 to 65,535"),
         (lambda: nbspam.train(PAIRS, dirichlet=3), "dirichlet: 3 are no numbers; give one for ea"),
+        (lambda: nbspam.train(ROWS, target="play", values={"sky": [1, 1]}), "to their different"),
         (lambda: nbspam.train(PAIRS, beta=3, model="bernoulli"), "beta: 3; give two numbers"),
         (lambda: nbspam.vectorize(["a"], min_df=-1), "min_df: -1 is not a whole number from 1 up"),
         (lambda: nbspam.cluster(["a"], 2.5), "k: 2.5 is not a whole number from 2 up"),
@@ -437,9 +438,13 @@ def test_a_row_of_json_lines_is_the_same_row_in_memory(tmp_path):
 def test_arrays_are_rows_whose_columns_are_numbered():
     X = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0]])
     for given in (X, sparse.csr_array(X)):
-        model = nbspam.train(given, target=2, categorical=("0", "1"))
-        # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
-        assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
+        for how in ({"categorical": ("0", 1)}, {"values": {0: [0, 1], "1": range(2)}}):
+            model = nbspam.train(given, target=2, **how)
+            # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
+            assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
+        model = nbspam.train(given, target=2, drop=1, dirichlet={0: [1, 2]})
+        assert model.classify({0: 1}).probability == pytest.approx(4 / (4 + 2))
+        assert nbspam.query(nbspam.train(given, target=2, structure={0: [2]}), "2", {0: 1})
 
 
 def test_a_string_is_one_name():
