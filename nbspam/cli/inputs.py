@@ -6,6 +6,7 @@ into items, into the rows of tables, and into a model's inputs.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from glob import glob
 from itertools import chain
@@ -15,7 +16,7 @@ import click
 
 from nbspam.cli import options, output
 from nbspam.cli.frame import Decorator, command_group, say
-from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.errors import EmptyError, InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import (
@@ -353,13 +354,15 @@ def _items_at(
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)
-    first = next(items)
-    if first.label is None and not first.is_text:
-        raise UsageError(
-            f"{path}: states no class, and the options state {', '.join(names)};"
-            " give its own option, or the files of each class in a folder"
-        )
-    return chain([first], items)
+    with suppress(EmptyError):  # `items_together` tells the listener
+        first = next(items)
+        if first.label is None and not first.is_text:
+            raise UsageError(
+                f"{path}: states no class, and the options state {', '.join(names)};"
+                " give its own option, or the files of each class in a folder"
+            )
+        return chain([first], items)
+    return read_items([path], options=reading)
 
 
 def records_of(

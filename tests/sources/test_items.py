@@ -352,6 +352,10 @@ def test_an_empty_source_among_others_is_told_and_passed_over(nbspam, tmp_path):
     status, output, errors = nbspam("update", "-m", model, "--spam", junk, "--ham", inbox)
     assert (status, output) == (0, "learned 1\n")
     assert told in errors
+    (emptied := tmp_path / "emptied.mbox").touch()
+    status, output, errors = nbspam("update", "-m", model, "--spam", junk, "--ham", inbox, emptied)
+    assert (status, output) == (0, "already known 1\n")
+    assert told.replace(str(junk), str(emptied)) in errors
     status, output, errors = nbspam("classify", "-m", model, junk, message)
     assert (status, output.count("\n"), told in errors) == (0, 1, True)
     assert nbspam("update", "-m", model, "--spam", junk, "--ham", junk / "cur")[0] == 1
