@@ -27,12 +27,11 @@ from nbspam.counts.table import (
     without_empty,
 )
 from nbspam.mail.digest import Copies
-from nbspam.mail.message import Message
 from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.items_to_messages import chunks_of, read_to_learn
+from nbspam.tokens.items_to_messages import MessagesToLearn, chunks_of, read_to_learn
 from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, concatenated
-from nbspam.tokens.tokenizer import TokenBatch, batch_vocabulary, batches, groups_of, tokenize
+from nbspam.tokens.tokenizer import TokenBatch, batch_vocabulary, groups_of, tokenize
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers, ordered_map
 
@@ -112,30 +111,23 @@ class _Counter:
         """Count one chunk; chunk: its number, and its items."""
         turn, items = chunk
         read = read_to_learn(items, self.settings)
-        labels, told = read.labels, read.told
-        batched = []
-        done = 0
-        for group in batches(read.messages, self.settings.tokens):
-            own = slice(done, done + len(group))
-            messages = self.count_batch(group, labels[own], read.digests[own], turn)
-            batched.append((messages, told[own]))
-            done = own.stop
+        parts = read.parts(self.settings.tokens)
+        batched = [(self.count_batch(part, turn), part.told) for part in parts]
         table = self.taken() if self.tally.is_full else None
         return CountedChunk(len(items), batched, read.failures, table)
 
-    def count_batch(
-        self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
-    ) -> Messages:
+    def count_batch(self, part: MessagesToLearn, turn: int) -> Messages:
         """Count a batch of messages, and return them.
 
         This is a separate function so that the batch is freed before the next one is made.
         """
-        batch = tokenize(group, self.settings.tokens)
-        self.tally.add(batch, labels, turn)
+        batch = tokenize(part.messages, self.settings.tokens)
+        self.tally.add(batch, part.labels, turn)
         documents = batch.documents
         if self.settings.weighting == PRESENCE:
             documents = documents._replace(counts=None)
-        return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), documents)
+        digests = np.array(part.digests, np.uint64)
+        return Messages(np.array(part.labels, np.str_), digests, documents)
 
     def last(self) -> CountedChunk:
         """Return the counts that were not returned yet."""

@@ -11,7 +11,7 @@ from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import read_to_learn
 from nbspam.tokens.sparse import Vocabulary
-from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
+from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from nbspam.verdicts import Skipped
 
 
@@ -45,19 +45,15 @@ def read_lessons(
     Worker processes of `nbspam update` and of `read_corpus` run this.
     """
     read = read_to_learn(items, settings)
-    names, labels, messages_read = [item.name for item in read.items], read.labels, read.messages
     if to_judge and settings.has_beginnings:
-        messages_read = list(map(with_beginning, messages_read))
+        read = read._replace(messages=list(map(with_beginning, read.messages)))
     lessons = []
-    done = 0
-    for group in batches(messages_read, settings.tokens):
-        own = slice(done, done + len(group))
-        batch = tokenize(group, settings.tokens)
-        digests = np.array(read.digests[own], np.uint64)
-        messages = Messages(np.array(labels[own], np.str_), digests, batch.documents)
-        vocabulary = batch_vocabulary(batch)
-        lessons.append(LessonBatch(names[own], messages, vocabulary, read.told[own]))
-        done = own.stop
+    for part in read.parts(settings.tokens):
+        batch = tokenize(part.messages, settings.tokens)
+        digests = np.array(part.digests, np.uint64)
+        messages = Messages(np.array(part.labels, np.str_), digests, batch.documents)
+        names = [item.name for item in part.items]
+        lessons.append(LessonBatch(names, messages, batch_vocabulary(batch), part.told))
     return lessons, list(read.failures.values())
 
 

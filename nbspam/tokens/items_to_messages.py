@@ -10,9 +10,10 @@ from typing import NamedTuple, TypeVar
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning
-from nbspam.settings import Settings
+from nbspam.settings import Settings, TokenSettings
 from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
+from nbspam.tokens.tokenizer import batches
 from nbspam.verdicts import Skipped
 from nbspam.workers import Engine, Workers, ordered_map
 
@@ -55,6 +56,14 @@ class MessagesToLearn(NamedTuple):
     def told(self) -> list[bool]:
         """Whether a person has told the class of each readable item."""
         return [item.told for item in self.items]
+
+    def parts(self, settings: TokenSettings) -> Iterator["MessagesToLearn"]:
+        """Yield the messages in groups that are tokenized together, see `batches`."""
+        done = 0
+        for group in batches(self.messages, settings):
+            own = slice(done, done + len(group))
+            yield MessagesToLearn(self.items[own], group, self.digests[own], {})
+            done = own.stop
 
 
 def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
