@@ -233,6 +233,10 @@ class Owed(NamedTuple):
     document_frequency: Integers  # (n_owed,)
 
 
+NO_BITS = 255  # the size of the sample decides
+POSSIBLE_BITS = (NO_BITS, *range(64))
+
+
 class LogProgress(NamedTuple):
     """How far a model has come in the log of a host that shares its lessons.
 
@@ -243,12 +247,9 @@ class LogProgress(NamedTuple):
     read: int = 0  # number of the last record that the model has
     origin: int = 0  # checksum of the identifier of the host's outbox; 0: there was none
     own: int = 0  # number of the last lesson in that outbox that the model has
-    # Of the sample, by the lessons that the log has; NO_BITS: the sample's size decides.
-    bits: int = 255
+    bits: int = NO_BITS  # of the sample, by the lessons that the log has
 
 
-NO_BITS = 255
-POSSIBLE_BITS = (NO_BITS, *range(64))
 NOT_SHARED = LogProgress()
 
 
