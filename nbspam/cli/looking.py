@@ -510,10 +510,8 @@ def cluster_command(
 
     settings, items = items_for_em(sources, reading, None, mixture)
     starts = [] if start is None else read_starts(read_json(start), f"--start {start}")
-    found = cluster_documents(
-        *(items, settings, form.k, form.restarts, form.hard, jobs, form.seed),
-        *(starts, stopping(form.rounds, form.epsilon)),
-    )
+    how = form.restarts, form.hard, jobs, form.seed, starts, stopping(form.rounds, form.epsilon)
+    found = cluster_documents(items, settings, form.k, *how)
     output.report_skipped(found.skipped, strict)
     named = found.names, found.classifier.classes, found.share
     typical = typical_tokens(found, form.number)

@@ -250,10 +250,10 @@ def table_cluster_command(
 
     if plot is not None:
         output.check_picture(plot)
+    kinds = columns.categorical, columns.numeric, columns.drop
+    when = stopping(form.rounds, form.epsilon)
     found = cluster_rows(
-        *(inputs.records_of(*rows), form.k, alpha, columns.categorical, columns.numeric),
-        *(columns.drop, form.restarts, form.hard, form.seed),
-        stopping(form.rounds, form.epsilon),
+        inputs.records_of(*rows), form.k, alpha, *kinds, form.restarts, form.hard, form.seed, when
     )
     output.warn_of(found.notes)
     if plot is not None:
