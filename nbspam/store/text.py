@@ -515,9 +515,7 @@ def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]
     tokens, rows = zip(*(everything[i] for i in order.tolist()), strict=True)
     # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
     count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
-    texts = [b"" if t.origin == definition.BODY else t.origin.encode() + b":" for t in tokens]
-    texts = [tag + token.text for tag, token in zip(texts, tokens, strict=True)]
-    vocabulary = vocabulary_of(keys, texts)
+    vocabulary = vocabulary_of(keys, [str(token).encode() for token in tokens])
     table = CountTable(
         HAM_AND_SPAM,
         np.array(total, np.float64),
