@@ -12,13 +12,12 @@ is not put aside: without it, old moves would be lessons again.
 the need of each.
 """
 
-import contextlib
 import os
 import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from enum import Enum
 from hashlib import blake2b
 from itertools import chain, groupby
@@ -129,14 +128,14 @@ class AccountMemory:
         patience: seconds to wait for another program; None: as long as it takes.
         """
         if not self._writes:
-            return contextlib.nullcontext()
+            return nullcontext()
         name = f"{self.path}.{bytes_digest(self.account.encode()):016x}"
         like = self.model if os.path.exists(self.model) else None
         return locked(name, like, patience)
 
     # ---- the file ----
 
-    @contextlib.contextmanager
+    @contextmanager
     def _careful(self) -> Iterator[None]:
         try:
             yield
@@ -157,7 +156,7 @@ class AccountMemory:
         connection = sqlite3.connect(place, timeout=_WAIT, isolation_level="IMMEDIATE")
         try:
             if is_there and not self._writes:
-                with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT)) as kept:
+                with closing(sqlite3.connect(self.path, timeout=_WAIT)) as kept:
                     kept.backup(connection)
             connection.execute("PRAGMA synchronous = FULL")
             (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -177,7 +176,7 @@ class AccountMemory:
         with self._careful():
             yield from self._connection.execute(question, (self.account, *values))
 
-    @contextlib.contextmanager
+    @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection; the changes are on disk when the block has ended."""
         with self._careful(), self._connection:
@@ -190,13 +189,12 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        with self._careful():
-            rows = self._connection.execute(
-                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
-                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
-                (validity, self.account, folder),
-            )
-            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
+        question = (
+            "SELECT iif(validity = ?3, uid, 0), digest FROM uids"
+            " WHERE account = ?1 AND folder = ?2 AND validity != 0 ORDER BY 1"
+        )
+        rows = self._rows(question, folder, validity)
+        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
