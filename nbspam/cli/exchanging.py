@@ -183,7 +183,7 @@ share_options = titled(
 
 
 def share_choices(
-    share: str | None, share_password_command: str | None, share_sync: bool | None = False
+    share: str | None, share_password_command: str | None, share_sync: bool = False
 ) -> "ShareChoices | None":
     """Return how lessons are shared, None if not at all; raises UsageError and InputError."""
     if share is None:
@@ -200,7 +200,7 @@ def share_choices(
     if share_password_command:
         password = printed_secret("--share-password-command", share_password_command, share)
     open_log(share, password).close()  # a wrong address is said now
-    return ShareChoices(share, password, bool(share_sync))
+    return ShareChoices(share, password, share_sync)
 
 
 sharing_options = options.filling(share_choices, "sharing", share_options)
