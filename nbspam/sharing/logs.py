@@ -261,6 +261,7 @@ class _PostgresLog(SharedLog):
             self._address,
             password=self._password,
             autocommit=True,
+            client_encoding="utf8",  # psycopg gives no text from a database in SQL_ASCII otherwise
             connect_timeout=int(_PATIENCE),
             options=f"-c statement_timeout={int(1000 * _PATIENCE)}",
             keepalives_idle=15,

@@ -58,6 +58,17 @@ def test_the_host_of_postgresql_may_come_last(server):
 
 
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
+def test_a_database_of_postgresql_may_have_no_encoding(server):
+    with server.direct() as other:
+        other.execute("CREATE DATABASE plain TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C'")
+    log = open_log(server.url.replace("/postgres/", "/plain/"))
+    log.report("mx1", {"lag": 0})
+    assert isinstance(log.end().identity, str)
+    assert log.hosts() == {"mx1": {"lag": 0}}
+    log.close()
+
+
+@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_a_server_of_postgresql_that_stands_still_is_waited_for_only_so_long(server, monkeypatch):
     log = open_log(server.url)
     log.append([b"one"])
