@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
+_MAX_NOTE = 500  # characters; an error ends with what to do about it
 _OUR_WORDS = {"why", "lists"}  # facts with blanks
 
 
@@ -55,7 +56,8 @@ class Log:
     def noted(self, text: str, **facts: Any) -> None:
         """Write a note to the server's owner, with facts, even if answers are not logged."""
         known = _on_a_line(facts)
-        self._write({"note": text, **facts}, f"nbspam: {_short(text)}{known and f' ({known})'}")
+        line = f"nbspam: {_short(text, _MAX_NOTE)}{known and f' ({known})'}"
+        self._write({"note": text, **facts}, line)
 
     def failed(self, what: str, error: BaseException, **facts: Any) -> None:
         """Write a failure, its reason, and facts about the message.
@@ -120,7 +122,11 @@ def _kind_and_place(error: BaseException) -> str:
 
 
 def _shown(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: _short(value) for name, value in facts.items() if value not in (None, "")}
+    return {
+        name: _short(value, _MAX_NOTE if name == "note" else _MAX_VALUE)
+        for name, value in facts.items()
+        if value not in (None, "")
+    }
 
 
 def _on_a_line(facts: dict[str, Any]) -> str:
@@ -131,8 +137,8 @@ def _on_a_line(facts: dict[str, Any]) -> str:
     return " ".join([f"{name}={word}" for name, word in words.items()])
 
 
-def _short(value: Any) -> Any:
-    return printable(value)[:_MAX_VALUE] if isinstance(value, str) else value
+def _short(value: Any, limit: int = _MAX_VALUE) -> Any:
+    return printable(value)[:limit] if isinstance(value, str) else value
 
 
 # ---- counts ----

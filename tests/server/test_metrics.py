@@ -89,11 +89,13 @@ def test_errors_are_told_by_kind_and_place_as_their_words_may_be_those_of_mail()
     limited = "out of memory or threads; allow more"
     for error, why in (
         (InputError("m.nb: not a model; give one"), "m.nb: not a model; give one"),
+        (InputError(f"{300 * 'm'}: what to do"), f"{300 * 'm'}: what to do"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
         (MemoryError(), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
         (RuntimeError("can't start new thread"), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
     ):
         assert written("text", failed(error)) == f"nbspam: oh: {why}\n"
+        assert json.loads(written("json", failed(error))) == {"note": f"oh: {why}"}
 
 
 def test_what_fails_in_the_event_loop_is_told_without_words_of_mail():
