@@ -139,7 +139,7 @@ class AccountMemory:
     def _careful(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
             raise ModelFileError(
                 f"{self.path}: {error}; sorting keeps its notes there; free it, or remove it"
             ) from error

@@ -113,7 +113,7 @@ class Outbox:
         try:
             with self._using:
                 yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:  # ValueError: of a damaged text
             raise ModelFileError(
                 f"{self.path}: {error}; make room or restore it, or move it away and join again"
             ) from error
@@ -159,8 +159,8 @@ class Outbox:
         """Return how far this host has read."""
         with self._used():
             found = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
-        numbers = (int(found.get(name, 0)) for name in LogPosition._fields[1:])
-        return LogPosition(found.get("log", ""), *numbers)
+            numbers = (int(found.get(name, 0)) for name in LogPosition._fields[1:])
+            return LogPosition(found.get("log", ""), *numbers)
 
     def seen(self) -> dict[str, int]:
         """Return the number of the last lesson of each origin."""

@@ -97,6 +97,12 @@ def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
     (finding,) = share_findings(path)
     assert finding.state == BAD
     assert "model.share: file is not a database; make room or restore it" in finding.text
+    (tmp_path / "model.share").unlink()
+    Outbox(path).close()
+    whole = (tmp_path / "model.share").read_bytes()
+    (tmp_path / "model.share").write_bytes(whole.replace(b"CREATE ", b"CREAT\xff "))
+    (finding,) = share_findings(path)
+    assert (finding.state, "make room or restore it" in finding.text) == (BAD, True)
 
 
 def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path):

@@ -126,7 +126,7 @@ class Database:
         try:
             with contextlib.closing(self._connected()) as connection, connection:
                 yield connection
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
             why, advice = str(error), "free it, or remove it"
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:
                 why, advice = "the disk is full, or it fails", "free some space"
@@ -140,7 +140,7 @@ class Database:
             return self._prepared()
         except sqlite3.OperationalError:  # locked, or the disk is full
             raise
-        except (FileNotFoundError, sqlite3.DatabaseError):
+        except (FileNotFoundError, sqlite3.DatabaseError, ValueError):
             pass
         with locked(self.model):
             return self._begun()
@@ -160,7 +160,7 @@ class Database:
 
     def _begun(self) -> sqlite3.Connection:
         """Return a connection to a new file; put a damaged one aside."""
-        with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError):
+        with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError, ValueError):
             check_own(self.path, self.model)
             return self._prepared()  # another worker was faster
         with contextlib.suppress(FileNotFoundError):
@@ -235,16 +235,17 @@ class Database:
         return next(iter(self._rows("seen.key = ?", key)), None)
 
     def _rows(self, where: str, *values: Any) -> list[SeenMessage]:
-        found = self.run(
-            "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
-            " reasons, judged, learned, is_known, told.label, id"
-            f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
-            *values,
-        )
-        return [
-            SeenMessage(*row)._replace(reasons=tuple(map(tuple, json.loads(row[7]))))
-            for row in found
-        ]
+        with self._opened() as connection:
+            found = connection.execute(
+                "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
+                " reasons, judged, learned, is_known, told.label, id"
+                f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
+                values,
+            )
+            return [
+                SeenMessage(*row)._replace(reasons=tuple(map(tuple, json.loads(row[7]))))
+                for row in found
+            ]
 
     def count(self, wanted: MessageFilter) -> int:
         """Return the number of wanted messages."""

@@ -179,7 +179,9 @@ def damages(path):
     other.close()
     yield path.with_name("other").read_bytes()
     Database(str(path.with_name("o"))).note([seen("old")])
-    yield path.with_name("o.review").read_bytes()[:4096] + bytes(8192)
+    whole = path.with_name("o.review").read_bytes()
+    yield whole[:4096] + bytes(8192)
+    yield whole.replace(b"CREATE ", b"CREAT\xff ")  # SQLite's error repeats it
 
 
 def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database):
@@ -189,6 +191,13 @@ def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database):
         database.note([seen("a")])
         assert keys(database) == ["a"]
         assert (tmp_path / "m.review.damaged").read_bytes() == data
+
+
+def test_a_damaged_text_within_is_told(tmp_path, database):
+    database.note([seen("a")])
+    database.run("UPDATE seen SET reasons = '?'")
+    with pytest.raises(ModelFileError, match=r"m\.review: .*; --web keeps its notes there; free"):
+        database.find("a")
 
 
 def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
