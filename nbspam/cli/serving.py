@@ -174,7 +174,7 @@ def serve_command(**values: Any) -> None:
 
     context, values = click.get_current_context(), with_account_url(values)
     choices = server_choices(values, _book_of(values))
-    is_new = _is_new(values["model_path"])
+    _check_new(values["model_path"])
     used = [listeners_of(values, choices)]
 
     def again() -> "Reread":
@@ -188,9 +188,6 @@ def serve_command(**values: Any) -> None:
         return renewed, listening, values["jobs"]
 
     try:
-        if is_new:
-            why = "there is no model yet; the first lesson begins one"
-            _note(values["log"], f"{values['model_path']}: {why}")
         serve(choices, used[0].sockets, values["jobs"], again)
     finally:
         used[0].close()
@@ -204,13 +201,12 @@ def _note(log: str, text: str) -> None:
         echo_beside(json.dumps({"note": text}))
 
 
-def _is_new(model: str) -> bool:
-    """Return whether there is no model yet; raises UsageError if a person meant another one."""
-    if os.path.lexists(model):
-        return False
-    if at_terminal() and not click.confirm(f"{model}: no such model; begin a new one?", err=True):
+def _check_new(model: str) -> None:
+    """Raise UsageError if there is no such model, and a person meant another one."""
+    if os.path.lexists(model) or not at_terminal():
+        return
+    if not click.confirm(f"{model}: no such model; begin a new one?", err=True):
         raise UsageError(f"{model}: no such model; give the right one by -m")
-    return True
 
 
 def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "AccessBook | None":
@@ -325,7 +321,8 @@ def listeners_of(
 ) -> "Listeners":
     """Listen on the addresses that options name; raises NbspamError.
 
-    Prints the address of the page first, and warns of addresses where other machines may teach.
+    Prints the address of the page first, and warns if there is no model yet, and of addresses
+    where other machines may teach.
     before: sockets that are used already.
     """
     from nbspam.server.choices import ALL_USERS, SocketRights, listen, listened, page_of
@@ -352,6 +349,9 @@ def listeners_of(
     except NbspamError:
         listeners.close(before)
         raise
+    if not os.path.lexists(values["model_path"]):
+        why = "there is no model yet; the first lesson begins one"
+        _note(log, f"{values['model_path']}: {why}")
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
     for name, each in listeners.sockets:
         address = listened(each)
