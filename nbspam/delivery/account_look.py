@@ -130,8 +130,7 @@ class AccountMemory:
         if not self._writes:
             return nullcontext()
         name = f"{self.path}.{bytes_digest(self.account.encode()):016x}"
-        like = self.model if os.path.exists(self.model) else None
-        return locked(name, like, patience)
+        return locked(name, self.model, patience)
 
     # ---- the file ----
 
@@ -145,10 +144,9 @@ class AccountMemory:
             ) from error
 
     def _connected(self) -> sqlite3.Connection:
-        beside = self.model if os.path.exists(self.model) else parent_folder(self.model)
         is_there = os.path.lexists(self.path)
         if is_there:
-            check_own(self.path, beside)  # SQLite would follow a link
+            check_own(self.path, self.model)  # SQLite would follow a link
         elif self._writes:
             make_folder(parent_folder(self.path))
             make_file(self.path, like=parent_folder(self.path))

@@ -82,8 +82,7 @@ class Outbox:
             make_folder(parent_folder(path))
             with suppress(FileExistsError):
                 make_file(self.path, like=path)  # it has words of mail
-            beside = path if os.path.exists(path) else parent_folder(path)
-            check_own(self.path, beside)  # SQLite would follow a link
+            check_own(self.path, path)  # SQLite would follow a link
         except OSError as error:
             raise ModelFileError(
                 f"{self.path}: {error.strerror}; make its folder writable"
