@@ -183,17 +183,12 @@ class _MemberData(io.RawIOBase):
         super().__init__()
         self._stream = stream
 
-    def readable(self) -> bool:
+    def readable(self) -> bool:  # pyarrow asks
         return True
 
     @_damage_in_words()
     def read(self, size: int = -1, /) -> bytes:
         return self._stream.read(size)
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
     def tell(self) -> int:
         return self._stream.tell()
