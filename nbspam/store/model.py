@@ -244,12 +244,11 @@ class StoredModel:
         """
         if policy not in POLICIES:
             raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
-        if new_class:
-            return self._learn(items, day, policy, jobs) + self._note_of_lack()
-        if classes is None:
-            with looked_through(items) as (found, again):
-                return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
-        assembly.check_known(classes, self.classes)
+        if not new_class:
+            if classes is None:
+                with looked_through(items) as (found, again):
+                    return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
+            assembly.check_known(classes, self.classes)
         return self._learn(items, day, policy, jobs) + self._note_of_lack()
 
     def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
