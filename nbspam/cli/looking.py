@@ -240,7 +240,7 @@ class NetworkQuestion(NamedTuple):
     as_json: bool
 
 
-question_options = options.filling(
+network_options = options.filling(
     NetworkQuestion,
     "question",
     click.argument("more", nargs=-1, metavar="[NAME[=VALUE]]..."),
@@ -300,7 +300,7 @@ class QueryCommand(Command):
 
 @subcommand("query", "--target", "--evidence", "--model-file", "--json", kind=QueryCommand)
 @options.model_option
-@question_options
+@network_options
 def query_command(model_path: str, question: NetworkQuestion) -> None:
     """Ask a Bayesian network of tokens, or print its structure.
 

@@ -305,7 +305,7 @@ def table_info_command(model_path: str, plot: str | None, as_json: bool) -> None
     "table query", "--target", "--evidence", "--model-file", "--json", kind=looking.QueryCommand
 )
 @options.model_option
-@looking.question_options
+@looking.network_options
 def table_query_command(model_path: str, question: looking.NetworkQuestion) -> None:
     """Ask a Bayesian network of columns, or print its structure.
 
