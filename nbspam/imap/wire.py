@@ -10,9 +10,11 @@ import re
 import socket
 import ssl
 import time
+from contextlib import suppress
 from typing import Any, cast
 
 from imapclient import IMAPClient, SocketTimeout
+from imapclient.imap_utf7 import decode, encode
 
 from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
@@ -158,6 +160,19 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
 
     def _create_IMAP4(self) -> Wire:  # noqa: N802  its name
         return Wire(self.host, self.port, self.ssl_context if self.ssl else None, self._timeout)
+
+    def _proc_folder_list(self, folder_data: list[Any]) -> list[tuple[Any, Any, str]]:
+        self.folder_encode = False
+        try:
+            listed = super()._proc_folder_list(folder_data)
+        finally:
+            self.folder_encode = True
+        found = []
+        for flags, delimiter, name in listed:
+            with suppress(UnicodeError):  # no command can name a folder of a wrong UTF-7
+                encode(decoded := decode(name))
+                found.append((flags, delimiter, decoded))
+        return found
 
     @property
     def wire(self) -> Wire:

@@ -425,6 +425,13 @@ def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
         assert found.name_of("New", [name]) == f"{prefix}New"
 
 
+def test_a_folder_whose_name_is_no_utf7_is_left_out(server):
+    lines = (b'* LIST () "/" %b\r\n' % name for name in (b'"R&D"', b"&2D0-", b"2026", b'"A&-B"'))
+    server.answers["LIST"] = b"".join([*lines, b"TAG OK done\r\n"])
+    with AccountSession(imap_url(server.url()), book_of()) as found:
+        assert [each.name for each in found.folders()] == ["2026", "A&B"]
+
+
 def test_too_many_folders_are_refused(server, monkeypatch):
     monkeypatch.setattr(session, "_MOST_FOLDERS", 2)
     with opened(server) as found, pytest.raises(session.InputError, match="more than 2 folders"):
