@@ -292,6 +292,7 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({}, "", "names no folder; add one, such as"),
         ({}, "Trash", "no messages found; name another folder"),
         ({"UID SEARCH": b"TAG NO no\r\n"}, "INBOX", "the server refuses SEARCH"),
+        ({"UID SEARCH": b"TAG BAD it's no\r\n"}, "INBOX", "command error: BAD it's no); check"),
         ({"EXAMINE": b"TAG NO [LIMIT] x\r\n"}, "INBOX", "is busy (LIMIT); try again"),
         ({"UID SEARCH": b"* SEARCH x\r\nTAG OK done\r\n"}, "INBOX", "that is no IMAP"),
         ({"UID FETCH": BUSY}, "INBOX", "is busy (too many connections)"),
