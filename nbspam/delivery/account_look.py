@@ -187,12 +187,13 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        question = (
-            "SELECT iif(validity = ?3, uid, 0), digest FROM uids"
-            " WHERE account = ?1 AND folder = ?2 AND validity != 0 ORDER BY 1"
-        )
-        rows = self._rows(question, folder, validity)
-        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
+        with self._careful():
+            rows = self._connection.execute(
+                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
+                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
+                (validity, self.account, folder),
+            )
+            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
