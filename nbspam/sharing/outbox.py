@@ -7,7 +7,7 @@ it has not read back yet.  All processes of a host use it at once.
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from threading import RLock
@@ -126,12 +126,14 @@ class Outbox:
                 self._base.execute("BEGIN IMMEDIATE")
                 yield self._base
 
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._used():
+            return self._base.execute(query, values).fetchall()
+
     def _fact(self, name: str) -> str:
         """Return a fact; "" if it was never noted."""
-        query = "SELECT value FROM fact WHERE name = ?"
-        with self._used():
-            found = self._base.execute(query, [name]).fetchone()
-        return "" if found is None else str(found[0])
+        found = self._rows("SELECT value FROM fact WHERE name = ?", [name])
+        return str(found[0][0]) if found else ""
 
     @property
     def origin(self) -> str:
@@ -157,14 +159,13 @@ class Outbox:
     def place(self) -> LogPosition:
         """Return how far this host has read."""
         with self._used():
-            found = dict(self._base.execute("SELECT name, value FROM fact").fetchall())
+            found = dict(self._rows("SELECT name, value FROM fact"))
             numbers = (int(found.get(name, 0)) for name in LogPosition._fields[1:])
             return LogPosition(found.get("log", ""), *numbers)
 
     def seen(self) -> dict[str, int]:
         """Return the number of the last lesson of each origin."""
-        with self._used():
-            return dict(self._base.execute("SELECT origin, number FROM seen").fetchall())
+        return dict(self._rows("SELECT origin, number FROM seen"))
 
     def note_read(
         self, place: LogPosition, seen: dict[str, int], pending: Iterable[PendingLesson] = ()
@@ -222,16 +223,13 @@ class Outbox:
 
     def size(self) -> int:
         """Return the number of lessons in the outbox."""
-        numbers = "SELECT min(number), max(number) FROM outbox"
-        with self._used():
-            first, last = self._base.execute(numbers).fetchone()
+        ((first, last),) = self._rows("SELECT min(number), max(number) FROM outbox")
         return 0 if first is None else int(last) - int(first) + 1
 
     def is_in_log(self, number: int) -> bool:
         """Return whether a lesson and all before it were sent."""
         query = "SELECT 1 FROM outbox WHERE number <= ? AND NOT sent LIMIT 1"
-        with self._used():
-            return self._base.execute(query, [number]).fetchone() is None
+        return not self._rows(query, [number])
 
     def unsent(self, limit: int) -> list[PendingLesson]:
         """Return the next lessons to send, in order."""
@@ -254,16 +252,13 @@ class Outbox:
     def filed(self, user: str) -> Iterator[tuple[int, bytes | None]]:
         """Yield the digest of each of a user's lessons, and where the log has the message."""
         query = "SELECT digest, filed FROM outbox WHERE user = ? ORDER BY number"
-        with self._used():
-            found = self._base.execute(query, [user]).fetchall()
-        yield from ((digest % 2**64, filed) for digest, filed in found)
+        for digest, filed in self._rows(query, [user]):
+            yield digest % 2**64, filed
 
     def _lessons(self, which: str, values: list[Any], limit: str = "") -> list[PendingLesson]:
         columns = ", ".join(PendingLesson._fields)
         query = f"SELECT {columns} FROM outbox WHERE {which} ORDER BY number {limit}"
-        with self._used():
-            found: list[Any] = self._base.execute(query, values).fetchall()
-        rows = map(PendingLesson._make, found)
+        rows = map(PendingLesson._make, self._rows(query, values))
         return [row._replace(digest=row.digest % 2**64) for row in rows]
 
     def note_sent(self, origin: str, first: int, last: int) -> None:
@@ -290,9 +285,7 @@ class Outbox:
 
     def users(self) -> list[str]:
         """Return the users with lessons in the outbox."""
-        with self._used():
-            found = self._base.execute("SELECT DISTINCT user FROM outbox").fetchall()
-        return [user for (user,) in found]
+        return [user for (user,) in self._rows("SELECT DISTINCT user FROM outbox")]
 
     def send_again(self, log: str) -> None:
         """Have all lessons sent again, once for each log: it may have lost some of them."""
