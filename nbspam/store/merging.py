@@ -427,9 +427,9 @@ def _document(copy: _ModelCopy, models: Sequence[_MergedModel]) -> Documents:
         (place,) = find(sampled.digests, np.array([digest])).tolist()
         if place >= 0:
             return sampled.documents.one(place)
-    knowing = [k for k, model in enumerate(models) if digest in model.part.digests]
-    path, digests = models[knowing[1]].path, models[knowing[1]].part.digests
-    known = [model.part.digests for model in models[: knowing[1]]]
+    _, second, *_ = (k for k, model in enumerate(models) if digest in model.part.digests)
+    path, digests = models[second].path, models[second].part.digests
+    known = [model.part.digests for model in models[:second]]
     n_shared = int(np.isin(digests, np.concatenate(known)).sum())
     raise UsageError(
         f"{path}: {n_shared:,} of its messages are in the models before it too, and"
