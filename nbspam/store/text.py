@@ -55,52 +55,7 @@ def check_ours(first: bytes, name: str) -> None:
             )
 
 
-# ---- values in lines of JSON: each is checked, because people edit the lines ----
-
-_MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
-
-
-def _shown_day(day: int) -> str:
-    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
-    return date.fromordinal(EPOCH + day).isoformat()
-
-
-def _checked_text(value: Any) -> str:
-    """Return a text; raises TypeError for anything else."""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not text")
-    return value
-
-
-def _as_number(value: Any, least: float = 0.0) -> float:
-    """Return a count; raises ValueError for anything else.  least: below 0 for what is owed."""
-    if not is_number_between(value, least, _MAX_COUNT):
-        raise ValueError(f"{value!r:.40} is not a number from {least:,.0f} up")
-    return float(value)
-
-
-def _as_whole(value: Any, most: int) -> int:
-    """Return a whole number from 0 to most; raises ValueError for anything else."""
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
-    return value
-
-
-def _as_hash(value: Any) -> int:
-    """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
-    return _as_whole(int(_checked_text(value), 16), 2**64 - 1)
-
-
-def _as_flag(value: Any, name: str) -> bool:
-    if type(value) is not bool:
-        raise ValueError(f"{name}: {value!r:.40} is neither true nor false")
-    return value
-
-
-def _as_day(value: Any) -> int:
-    """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
-    return _as_whole(date.fromisoformat(_checked_text(value)).toordinal() - EPOCH, LAST_DAY)
-
+# ---- a model as lines of JSON ----
 
 _FORMAT = 1
 
@@ -320,9 +275,8 @@ class _Loader:
         order = np.argsort(keys, kind="stable")
         rows = [self.tokens[i] for i in order.tolist()]
         _, texts, counts, documents, seen, lacks = zip(*rows, strict=True) if rows else ((),) * 6
-        loss = None
-        if self.others_had is not None:
-            loss = Loss(np.array(lacks, np.int64), self.others_had)
+        had = self.others_had
+        loss = None if had is None else Loss(np.array(lacks, np.int64), had)
         table = CountTable(
             self.classes,
             np.array(self.class_count, np.float64),
@@ -382,8 +336,55 @@ class _Loader:
 
 
 def _check_unique(ascending: Any, what: str) -> None:
-    if len(ascending) and not (ascending[1:] != ascending[:-1]).all():
+    if (ascending[1:] == ascending[:-1]).any():
         raise ValueError(f"{what} is there twice")
+
+
+# ---- values in lines of JSON: each is checked, because people edit the lines ----
+
+_MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
+
+
+def _shown_day(day: int) -> str:
+    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
+    return date.fromordinal(EPOCH + day).isoformat()
+
+
+def _checked_text(value: Any) -> str:
+    """Return a text; raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
+
+
+def _as_number(value: Any, least: float = 0.0) -> float:
+    """Return a count; raises ValueError for anything else.  least: below 0 for what is owed."""
+    if not is_number_between(value, least, _MAX_COUNT):
+        raise ValueError(f"{value!r:.40} is not a number from {least:,.0f} up")
+    return float(value)
+
+
+def _as_whole(value: Any, most: int) -> int:
+    """Return a whole number from 0 to most; raises ValueError for anything else."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
+    return value
+
+
+def _as_hash(value: Any) -> int:
+    """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
+    return _as_whole(int(_checked_text(value), 16), 2**64 - 1)
+
+
+def _as_flag(value: Any, name: str) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{name}: {value!r:.40} is neither true nor false")
+    return value
+
+
+def _as_day(value: Any) -> int:
+    """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
+    return _as_whole(date.fromisoformat(_checked_text(value)).toordinal() - EPOCH, LAST_DAY)
 
 
 # ---- the text format of bogoutil ----
@@ -516,13 +517,8 @@ def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]
     # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
     count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
     vocabulary = vocabulary_of(keys, [str(token).encode() for token in tokens])
-    table = CountTable(
-        HAM_AND_SPAM,
-        np.array(total, np.float64),
-        vocabulary,
-        count,
-        count.sum(axis=1).astype(np.int64),
-    )
+    frequency = count.sum(axis=1).astype(np.int64)
+    table = CountTable(HAM_AND_SPAM, np.array(total, np.float64), vocabulary, count, frequency)
     days = np.array([day for _, day in rows], np.uint16)
     memory = no_messages(days, with_counts=False)
     has_pairs = definition.GROUPS.index("pairs") in vocabulary.groups
