@@ -55,7 +55,7 @@ addition_options = options.filling(
     click.option(
         "--spam-status",
         is_flag=True,
-        help="Add the headers of SpamAssassin, X-Spam-Status and X-Spam-Flag.",
+        help="Add SpamAssassin's headers X-Spam-Flag, X-Spam-Level and X-Spam-Status.",
     ),
     click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
     click.option(

@@ -122,7 +122,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l unsure-cost -x -d 'Cost of the answer unsure, where missing a spam costs 1'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l loss -r -d 'JSON file of the possible answers and their costs in each class'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l bogosity -d 'Add the header of bogofilter, X-Bogosity'
-complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l spam-status -d 'Add the headers of SpamAssassin, X-Spam-Status and X-Spam-Flag'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l spam-status -d 'Add SpamAssassin\'s headers X-Spam-Flag, X-Spam-Level and X-Spam-Status'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l subject-tag -x -d 'Put TEXT before the subject of spam'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l explain -d 'Add the header X-Nbspam-Explanation with the strongest tokens'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from filter' -l learn -x -a 'none confident' -d 'Learn nothing, or the messages that the model is confident about'
