@@ -112,8 +112,9 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
 
 def _first_line(error: Exception) -> str:
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = str(text)[: 10 * _MOST_WORDS].partition("\n")[0]  # IMAPClient adds advice below
     # imaplib repeats a line as Python writes bytes; of a long one the end does not matter.
-    text = re.sub(r"\[?\bb(['\"])(.*)\1\]?$", r"\2", str(text)[: 10 * _MOST_WORDS])
+    text = re.sub(r"\[?\bb(['\"])(.*)\1\]?$", r"\2", text)
     return " ".join(text.split())[:_MOST_WORDS]
 
 
