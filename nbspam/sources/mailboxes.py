@@ -40,10 +40,7 @@ _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
 # and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
 # expression, which takes long, stands a mark that few messages have.
-_DELETED = (
-    b"\nX-Mozilla-Status: ",
-    rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]",
-)
+_DELETED = b"\nX-Mozilla-Status: ", rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
 _MARKED = b"\nX-Status: ", rb"(?:[^\r\n]+\r?\n)*?X-Status: [A-Z]*D"
 _FOLDER_DATA = b" FOLDER INTERNAL DATA", rb"(?:[^\r\n]+\r?\n)*?Subject: DON'T DELETE THIS MESSAGE"
 # The labels that Google's export of Gmail ("Takeout") writes before a message, in the language of
