@@ -38,6 +38,123 @@ _LABELS = rf"\A\s*+(?:{_FASTTEXT}\S*+\s*+)*+"
 # A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
 _LABELLED_LINE = r"([^\s:,;]{1,40})\t"
 
+# --- rows of texts ------------------------------------------------------------------------
+
+
+class TextRow(NamedTuple):
+    """One text of a table, or one message."""
+
+    label: str | None
+    data: bytes | None  # None: null
+    name: str | None = None  # if a column holds names
+    is_text: bool = True  # not mail
+
+
+def read_rows(
+    stream: BinaryIO,
+    kind: str,
+    wanted: files.NamedColumns = files.ANY,
+    encoding: str | None = None,
+    listener: files.Listener = files.SILENT,
+) -> Iterator[TextRow]:
+    """Yield the texts of a table; raises ValueError.
+
+    kind: csv, tsv, jsonl or fasttext.  Columns that nobody named are recognised.  encoding:
+    found by looking if it is None.
+    """
+    lines = lines_of(stream, encoding, listener)
+    if kind == "fasttext":
+        return _fasttext_rows(lines)
+    if kind == "jsonl":
+        return _json_rows(lines, wanted, listener)
+    rows, sample = split_rows(lines, kind)
+    return _pick_cells(rows, sample, wanted, listener)
+
+
+def _pick_cells(
+    rows: Iterator[list[str]],
+    sample: list[list[str]],
+    wanted: files.NamedColumns,
+    listener: files.Listener,
+) -> Iterator[TextRow]:
+    """Yield the text of each row; the sample's rows help to recognise the columns."""
+    first = next(rows, None)
+    if first is None:
+        return
+    places = None
+    if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
+        places = named_places(first, wanted)
+    if places is None and wanted.is_named:
+        raise no_text_column(first)
+    if places is None:
+        places = unnamed_places(sample or [first])
+        rows = chain([first], rows)
+        listener.table(None, files.NO_COLUMNS)
+    else:
+        listener.table(first, _named(first, places))
+    positions = places.positions
+    width, has_told = len(first), False
+    for number, row in enumerate(rows, 1):
+        listener.row(row)
+        if len(row) > width and not has_told and any(row[width:]):
+            has_told = True
+            listener.notice(
+                f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
+                " read: quote texts that hold a separator"
+            )
+        yield _text_of(row, positions)
+
+
+def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:
+    label = None if places.label is None else names[places.label].strip()
+    return files.TextColumns(tuple(names[place].strip() for place in places.text), label)
+
+
+def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
+    """Return the text of a row; cells that the row lacks are empty.
+
+    positions: of the texts, then of label and name.
+    """
+    width = len(row)
+    *texts, label, name = [row[at] if at < width else "" for at in positions]
+    # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
+    data = "\n".join(texts).encode("utf-8", "replace")
+    return TextRow(label.strip() or None, data, name.strip() or None)
+
+
+def _json_rows(
+    lines: Iterator[str], wanted: files.NamedColumns, listener: files.Listener
+) -> Iterator[TextRow]:
+    names: list[str] = []
+    places: ColumnPlaces | None = None
+    for number, values in json_objects(lines):
+        if places is None:
+            names = list(values)
+            places = named_places(names, wanted)
+            if places is None:
+                raise no_text_column(names)
+            listener.table(names, _named(names, places))
+        listener.row([as_cell(values.get(name)) for name in names])
+        positions = places.positions
+        row = [
+            as_cell(single_value(values.get(name), number, name)) if at in positions else ""
+            for at, name in enumerate(names)
+        ]
+        text = _text_of(row, positions)
+        is_null = all(values.get(names[at]) is None for at in places.text)
+        yield text._replace(data=None) if is_null else text
+
+
+def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
+    """Yield the rows of lines `__label__class text`; the first of several labels counts."""
+    for line in lines:
+        text = re.sub(_LABELS, "", line)
+        words = line.removesuffix(text).split()
+        label = next((word.removeprefix(_FASTTEXT) for word in words if word != _FASTTEXT), None)
+        if label or text:
+            yield TextRow(label, text.rstrip().encode("utf-8", "replace"))
+
+
 # --- which columns ------------------------------------------------------------------------
 
 
@@ -174,123 +291,6 @@ def _is_data(first: list[str], sample: list[list[str]]) -> bool:
 
 def _fold(name: str) -> str:
     return name.strip().lower()
-
-
-# --- rows of texts ------------------------------------------------------------------------
-
-
-class TextRow(NamedTuple):
-    """One text of a table, or one message."""
-
-    label: str | None
-    data: bytes | None  # None: null
-    name: str | None = None  # if a column holds names
-    is_text: bool = True  # not mail
-
-
-def read_rows(
-    stream: BinaryIO,
-    kind: str,
-    wanted: files.NamedColumns = files.ANY,
-    encoding: str | None = None,
-    listener: files.Listener = files.SILENT,
-) -> Iterator[TextRow]:
-    """Yield the texts of a table; raises ValueError.
-
-    kind: csv, tsv, jsonl or fasttext.  Columns that nobody named are recognised.  encoding:
-    found by looking if it is None.
-    """
-    lines = lines_of(stream, encoding, listener)
-    if kind == "fasttext":
-        return _fasttext_rows(lines)
-    if kind == "jsonl":
-        return _json_rows(lines, wanted, listener)
-    rows, sample = split_rows(lines, kind)
-    return _pick_cells(rows, sample, wanted, listener)
-
-
-def _pick_cells(
-    rows: Iterator[list[str]],
-    sample: list[list[str]],
-    wanted: files.NamedColumns,
-    listener: files.Listener,
-) -> Iterator[TextRow]:
-    """Yield the text of each row; the sample's rows help to recognise the columns."""
-    first = next(rows, None)
-    if first is None:
-        return
-    places = None
-    if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
-        places = named_places(first, wanted)
-    if places is None and wanted.is_named:
-        raise no_text_column(first)
-    if places is None:
-        places = unnamed_places(sample or [first])
-        rows = chain([first], rows)
-        listener.table(None, files.NO_COLUMNS)
-    else:
-        listener.table(first, _named(first, places))
-    positions = places.positions
-    width, has_told = len(first), False
-    for number, row in enumerate(rows, 1):
-        listener.row(row)
-        if len(row) > width and not has_told and any(row[width:]):
-            has_told = True
-            listener.notice(
-                f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
-                " read: quote texts that hold a separator"
-            )
-        yield _text_of(row, positions)
-
-
-def _named(names: Sequence[str], places: ColumnPlaces) -> files.TextColumns:
-    label = None if places.label is None else names[places.label].strip()
-    return files.TextColumns(tuple(names[place].strip() for place in places.text), label)
-
-
-def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
-    """Return the text of a row; cells that the row lacks are empty.
-
-    positions: of the texts, then of label and name.
-    """
-    width = len(row)
-    *texts, label, name = [row[at] if at < width else "" for at in positions]
-    # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
-    data = "\n".join(texts).encode("utf-8", "replace")
-    return TextRow(label.strip() or None, data, name.strip() or None)
-
-
-def _json_rows(
-    lines: Iterator[str], wanted: files.NamedColumns, listener: files.Listener
-) -> Iterator[TextRow]:
-    names: list[str] = []
-    places: ColumnPlaces | None = None
-    for number, values in json_objects(lines):
-        if places is None:
-            names = list(values)
-            places = named_places(names, wanted)
-            if places is None:
-                raise no_text_column(names)
-            listener.table(names, _named(names, places))
-        listener.row([as_cell(values.get(name)) for name in names])
-        positions = places.positions
-        row = [
-            as_cell(single_value(values.get(name), number, name)) if at in positions else ""
-            for at, name in enumerate(names)
-        ]
-        text = _text_of(row, positions)
-        is_null = all(values.get(names[at]) is None for at in places.text)
-        yield text._replace(data=None) if is_null else text
-
-
-def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
-    """Yield the rows of lines `__label__class text`; the first of several labels counts."""
-    for line in lines:
-        text = re.sub(_LABELS, "", line)
-        words = line.removesuffix(text).split()
-        label = next((word.removeprefix(_FASTTEXT) for word in words if word != _FASTTEXT), None)
-        if label or text:
-            yield TextRow(label, text.rstrip().encode("utf-8", "replace"))
 
 
 # --- what a stream holds ------------------------------------------------------------------
