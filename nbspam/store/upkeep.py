@@ -32,72 +32,6 @@ from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity
 from nbspam.store.open import classifier_of, with_lists
 
-# ---- rights: who can read or change a model, which holds words of private mail ----
-
-EVERYONE = "everyone on this machine"
-_WORDS = ("~", ".journal", ".share")  # endings of the other files with words of mail
-
-
-def allowed(path: str, right: int) -> dict[str, list[str]]:
-    """Return the groups that have a right to files of a model, each with the names of these.
-
-    The folder is named too if others may write in it and it is not sticky, because they can
-    replace the files.
-    """
-    folder = parent_folder(os.path.abspath(path))
-    places, status = [*_files(path)], os.stat(folder)
-    if right == stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-        places.append((folder, status))
-    found: dict[str, list[str]] = {}
-    for place, status in places:
-        who = _others_with(right, status)
-        if who and _can_enter(folder, who):
-            found.setdefault(who, []).append(place)
-    return found
-
-
-def _files(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the model, its journal, kept copies of both, and its lessons for other hosts."""
-    folder, name = os.path.split(path)
-    try:
-        names = sorted(os.listdir(folder or os.curdir))
-    except PermissionError:  # a folder that one may enter but not list
-        names = [name, journals.journal_path(name)]
-    for found in names:
-        file = os.path.join(folder, found)
-        is_own = found == name or found.startswith(tuple(f"{name}{end}" for end in _WORDS))
-        if not is_own or found.endswith(".lock"):
-            continue
-        try:
-            status = os.lstat(file)
-        except FileNotFoundError:  # such as a journal that another process has just taken in
-            continue
-        if stat.S_ISREG(status.st_mode):
-            yield file, status
-
-
-def _others_with(right: int, status: os.stat_result) -> str:
-    """Return the name of the group that has a right besides the owner, empty if there is none.
-
-    right: the bit of everyone's right, such as stat.S_IROTH.
-    """
-    if status.st_mode & right:
-        return EVERYONE
-    if not status.st_mode & right << 3:  # the bit of the group's right
-        return ""
-    import grp
-
-    try:
-        return f"group {grp.getgrgid(status.st_gid).gr_name}"
-    except KeyError:
-        return f"group {status.st_gid}"
-
-
-def _can_enter(folder: str, who: str) -> bool:
-    folders = (Path(folder), *Path(folder).parents)
-    return all(_others_with(stat.S_IXOTH, each.stat()) in (EVERYONE, who) for each in folders)
-
-
 # ---- checks ----
 
 GOOD, NOTE, BAD = "good", "note", "bad"
@@ -213,6 +147,72 @@ def _journal(
         text += "; the bytes after them are of an unfinished write, never acknowledged"
         return Finding(NOTE, "journal", text)
     return Finding(GOOD, "journal", text)
+
+
+# ---- rights: who can read or change a model, which holds words of private mail ----
+
+EVERYONE = "everyone on this machine"
+_WORDS = ("~", ".journal", ".share")  # endings of the other files with words of mail
+
+
+def allowed(path: str, right: int) -> dict[str, list[str]]:
+    """Return the groups that have a right to files of a model, each with the names of these.
+
+    The folder is named too if others may write in it and it is not sticky, because they can
+    replace the files.
+    """
+    folder = parent_folder(os.path.abspath(path))
+    places, status = [*_files(path)], os.stat(folder)
+    if right == stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        places.append((folder, status))
+    found: dict[str, list[str]] = {}
+    for place, status in places:
+        who = _others_with(right, status)
+        if who and _can_enter(folder, who):
+            found.setdefault(who, []).append(place)
+    return found
+
+
+def _files(path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the model, its journal, kept copies of both, and its lessons for other hosts."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder or os.curdir))
+    except PermissionError:  # a folder that one may enter but not list
+        names = [name, journals.journal_path(name)]
+    for found in names:
+        file = os.path.join(folder, found)
+        is_own = found == name or found.startswith(tuple(f"{name}{end}" for end in _WORDS))
+        if not is_own or found.endswith(".lock"):
+            continue
+        try:
+            status = os.lstat(file)
+        except FileNotFoundError:  # such as a journal that another process has just taken in
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield file, status
+
+
+def _others_with(right: int, status: os.stat_result) -> str:
+    """Return the name of the group that has a right besides the owner, empty if there is none.
+
+    right: the bit of everyone's right, such as stat.S_IROTH.
+    """
+    if status.st_mode & right:
+        return EVERYONE
+    if not status.st_mode & right << 3:  # the bit of the group's right
+        return ""
+    import grp
+
+    try:
+        return f"group {grp.getgrgid(status.st_gid).gr_name}"
+    except KeyError:
+        return f"group {status.st_gid}"
+
+
+def _can_enter(folder: str, who: str) -> bool:
+    folders = (Path(folder), *Path(folder).parents)
+    return all(_others_with(stat.S_IXOTH, each.stat()) in (EVERYONE, who) for each in folders)
 
 
 # ---- repair ----
