@@ -57,6 +57,7 @@ _LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
 _LINKS = frozenset(b"href xlink:href src srcset action formaction background data poster".split())
 # As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
+_HARD_SPACE = "\xa0".encode()
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
@@ -85,6 +86,7 @@ _FEW = 5  # words: if a document with an image has fewer, the image is the messa
 
 # Source text, which may be hostile.
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
+_RAW_END = re.compile(r"</(?:script|plaintext)", re.IGNORECASE)
 _TAG_START = re.compile(rb"<[a-zA-Z]")
 _PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
 # What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
@@ -207,6 +209,11 @@ def _may_have_huge_tag(html: bytes) -> bool:
 def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     written = _markup_of(trees)
+    has_comments = html.find(b"<!--") >= 0
+    is_doubtful = has_comments and written.find(b"<script") >= 0
+    if is_doubtful or written.find(b"<plaintext") >= 0:
+        _remove_end_tags_in_text(trees)
+        written = _markup_of(trees)
     pieces = TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
@@ -216,7 +223,7 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
-    if b"<!--" in html:
+    if has_comments:
         facts |= _facts_of_comments(html, pieces, tags)
     if sheet is not None and sheet.has_texts:
         _generate(pieces, tags, sheet)
@@ -231,6 +238,15 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
+
+
+def _remove_end_tags_in_text(trees: Iterable[LexborHTMLParser]) -> None:
+    """Remove end tags that are text, as behind `<script><!--<script>`, so that TAG finds none."""
+    for tree in trees:
+        for node in tree.css("script, plaintext"):
+            text = node.text()
+            if node.first_child and (plain := _RAW_END.sub("", text)) != text:
+                node.first_child.replace_with(plain)
 
 
 def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:
@@ -303,7 +319,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     values = _values_by_type(name, dict(attributes)) if name in _TYPED else {}
     for key, value in attributes:
         if key in DECIDING:
-            deciding[key] = _unescape(value)
+            deciding[key] = _unescape(value.replace(b"&nbsp;", _HARD_SPACE))  # no blank in CSS
         if key in _TELLING and value:
             values[key] = _unescape(value)
     if b"href" in deciding:

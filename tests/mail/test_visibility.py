@@ -306,6 +306,9 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("i{content:'{'} p{content:'\\'}'; display:none}", "<p>no", "", "no"),
         ("i{background:url(it's)} p{display:none}", "<p>no", "", "no"),
         ("i\\{x{} .a\\,i{display:none} p{display:none}", "<p>no</p><i>a", "a", "no"),
+        # Text that holds end tags of its own element.
+        ("<script><!--<script></script>no--></script>a", "a", ""),
+        ("a<plaintext style=display:none></plaintext>no", "a", ">no"),
         (":root {color:#fff} html {color:red}", "no", "", "no"),
         # A selector that no browser knows spoils the others of its rule.
         *(
