@@ -5,9 +5,11 @@ override a valid one; a property that cannot hide text is skipped.
 """
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping
 from colorsys import hls_to_rgb
 from functools import lru_cache, wraps
+from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.mail import lengths
@@ -51,7 +53,7 @@ class Colour(NamedTuple):
 BLACK, WHITE, LINK = Colour(0, 0, 0), Colour(255, 255, 255), Colour(0, 0, 238)
 # A colour that is not known: that of an image, or written in a way that is not read.
 UNKNOWN = Colour(-1, -1, -1)
-CURRENT = Colour(-2, -2, -2)  # of a ground that has the colour of its text
+CURRENT = Colour(-2, -2, -2)  # of a ground or letters that have the colour of the text
 
 # CSS Color Module Level 4, section 6.1, the two system colours that mail programs write, and
 # others that are white.
@@ -86,11 +88,14 @@ slateblue 6a5acd slategray 708090 slategrey 708090 snow fffafa springgreen 00ff7
 steelblue 4682b4 tan d2b48c teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0
 violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 window ffffff windowtext 000000 background ffffff canvas ffffff field ffffff infobackground ffffff
-menu ffffff
+menu ffffff activecaption ffffff appworkspace ffffff highlighttext ffffff scrollbar ffffff
+buttonface efefef buttonhighlight efefef buttonshadow efefef threedface efefef
 """.split()
 _NAMED = dict(zip(_NAMES_AND_DIGITS[::2], _NAMES_AND_DIGITS[1::2], strict=True))
 _HEX = re.compile(rb"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$")
-_FUNCTION = re.compile(rb"(rgb|hsl)a?\(([^()]{1,100})\)$")
+_FUNCTION = re.compile(rb"(rgb|hsl)a?\((?!from )([^()]{1,100})\)?$")
+_WITH_COMMAS = re.compile(rb"([^\s,]+)\s*,\s*([^\s,]+)\s*,\s*([^\s,]+)(?:\s*,\s*([^\s,]+))?\Z")
+_WITH_BLANKS = re.compile(rb"([^\s/]+)\s+([^\s/]+)\s+([^\s/]+)(?:\s*/\s*([^\s/]+))?\Z")
 # Functions whose colour is not computed.
 _OTHER_FUNCTION = re.compile(rb"(?:var|hwb|lab|lch|oklab|oklch|color|color-mix|light-dark)\(")
 _COLOURS = re.compile(rb"(?:rgb|hsl)a?\([^()]{1,100}\)|#?[a-z0-9]{1,30}")
@@ -113,7 +118,7 @@ def read_colour(value: bytes) -> Colour | None:
     if value == b"transparent":
         return Colour(0, 0, 0, 0)
     if match := _FUNCTION.match(value):
-        return _of_function(match[1], lengths.NUMBER.findall(match[2]))
+        return _of_function(match[1], match[2].strip())
     return UNKNOWN if _OTHER_FUNCTION.match(value) else None
 
 
@@ -148,11 +153,16 @@ def _of_hex(digits: bytes) -> Colour:
     return Colour(red, green, blue, alpha[0] / 255 if alpha else 1.0)
 
 
-def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour | None:
-    """Return the colour of rgb(), rgba(), hsl() or hsla(), given their numbers and units."""
-    if len(numbers) not in (3, 4):
+def _of_function(name: bytes, text: bytes) -> Colour | None:
+    """Return the colour of rgb(), rgba(), hsl() or hsla(), None if their text is invalid."""
+    has_commas = b"," in text
+    match = (_WITH_COMMAS if has_commas else _WITH_BLANKS).match(text.replace(b"none", b"0"))
+    found = map(lengths.NUMBER.fullmatch, match.groups(b"1") if match else ())
+    numbers = [number.groups() for number in found if number]
+    units = {unit for _, unit in numbers[name == b"hsl" : 3]}
+    if len(numbers) < 4 or (has_commas and units != {b"%" if name == b"hsl" else numbers[0][1]}):
         return None
-    alpha = 1.0 if len(numbers) == 3 else lengths.share_of(*numbers[3])
+    alpha = lengths.share_of(*numbers[3])
     if name == b"rgb":
         scaled = (float(n) * (2.55 if u == b"%" else 1) for n, u in numbers[:3])
         red, green, blue = (lengths.within(n, 255) for n in scaled)
@@ -221,15 +231,24 @@ _OPAQUE = re.compile(
     re.DOTALL,
 )
 _ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
+_BEGINNINGS = (b".", b"#", b":", b"[")  # of conditions in a selector, behind its name
 # As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
 _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
 _ITEMS = re.compile(rb"(?:[^;(\"']++|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
 _WORDS = re.compile(rb"(?:[^\s(]++|\([^)]*\)?)+")
+_BACKGROUND_WORDS = re.compile(rb"(?:[^\s,/(]++|\([^)]*\)?)+")
+_BACKGROUND = frozenset(
+    b"none repeat no-repeat repeat-x repeat-y space round scroll fixed local left right top bottom"
+    b" center auto cover contain border-box padding-box content-box text".split()
+)
 _RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
+# The initial values of inherited properties, which the text around does not change.
+_INITIAL = {"color": BLACK, "size": (lengths.MEDIUM, False), "shown": True, "text-fill": CURRENT}
 _DISPLAYS = frozenset(
     b"none inline block inline-block list-item table inline-table table-row table-cell flex grid"
     b" table-row-group table-header-group table-footer-group table-column table-column-group"
-    b" table-caption inline-flex inline-grid contents flow-root run-in flow ruby".split()
+    b" table-caption inline-flex inline-grid contents flow-root flow ruby ruby-text math"
+    b" -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex".split()
 )
 _POSITIONS = frozenset(b"static relative absolute fixed sticky -webkit-sticky".split())
 _FLOATS = frozenset(b"left right none inline-start inline-end".split())
@@ -246,16 +265,25 @@ _SIZES = {
     b"smaller": (1 / 1.2, True),
     b"larger": (1.2, True),
 }
-_CLIPS = {b"visible": False, **dict.fromkeys(b"hidden clip auto scroll overlay".split(), True)}
+_SYSTEM_FONTS = frozenset(b"caption icon menu message-box small-caption status-bar".split())
+_CLIPS = {
+    **dict.fromkeys((b"visible", *_RESET), False),
+    **dict.fromkeys(b"hidden clip auto scroll overlay".split(), True),
+}
 _SIDES = {"height": "height", "block-size": "height", "width": "width", "inline-size": "width"}
 _PLACES = {
     **{side.encode(): side for side in ("left", "right", "top", "bottom")},
     **{side.encode(): side for side in ("margin-left", "margin-top", "padding-left")},
+    **{side.encode(): side for side in ("padding-right", "padding-bottom")},
     b"inset-inline-start": "left",
+    b"inset-inline-end": "right",
     b"inset-block-start": "top",
+    b"inset-block-end": "bottom",
     b"margin-inline-start": "margin-left",
     b"margin-block-start": "margin-top",
     b"padding-inline-start": "padding-left",
+    b"padding-inline-end": "padding-right",
+    b"padding-block-end": "padding-bottom",
 }
 _IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
 _OPACITY = re.compile(rb"opacity\(\s*([\d.]+%?)")
@@ -273,7 +301,10 @@ def _has_strings(text: bytes) -> bool:
 
 
 def _without_braces(match: re.Match[bytes]) -> bytes:
-    return b" " if match[0].startswith(b"/*") else match[0].translate(None, b"{}")
+    if not match[0].startswith(b"/*"):
+        return match[0].translate(None, b"{}")
+    # In `p/**/.x` a comment parts nothing.
+    return b"" if match.string[match.end() : match.end() + 1] in _BEGINNINGS else b" "
 
 
 def _escaped(match: re.Match[bytes]) -> bytes:
@@ -304,7 +335,7 @@ def custom_properties(text: bytes, inherited: Mapping[bytes, bytes]) -> Mapping[
     around = {**inherited, **found}
     for _ in range(_MAX_STEPS):
         found = {
-            name: with_values(value, around)
+            name: with_values(value, around, b"")
             for name, value in found.items()
             if len(value) <= _MAX_VALUE
         }
@@ -312,12 +343,21 @@ def custom_properties(text: bytes, inherited: Mapping[bytes, bytes]) -> Mapping[
     return {**inherited, **known}
 
 
-def with_values(text: bytes, properties: Mapping[bytes, bytes]) -> bytes:
-    """Return declarations with the values of their variables, or the stated fallback."""
+def with_values(
+    text: bytes, properties: Mapping[bytes, bytes], missing: bytes = b"unset"
+) -> bytes:
+    """Return declarations with the values of their variables, or the stated fallback.
+
+    missing: stands for a variable that has neither.
+    """
+
+    def value_of(match: re.Match[bytes]) -> bytes:
+        return properties.get(match[1]) or (missing if match[2] is None else match[2])
+
     for _ in range(_MAX_STEPS):  # a fallback may be a variable
         if b"var(" not in text or len(text) > _MAX_TEXT:
             break
-        text = _VARIABLE.sub(lambda match: properties.get(match[1]) or match[2] or b"", text)
+        text = _VARIABLE.sub(value_of, text)
     return text
 
 
@@ -380,21 +420,19 @@ def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
     return found
 
 
-def _sides(value: bytes) -> list[bytes | None]:
-    """Return where top, right, bottom and left of a shorthand lead; nothing if it is invalid."""
-    if value in _RESET:
-        return [None] * 4
-    sides = [b"" if word == b"auto" else lengths.far(word) for word in value.split()]
-    return [] if None in sides else lengths.four_sides(sides)
+def _sides(*keys: str) -> Callable[[bytes], Declared]:
+    """Return a reader of a shorthand for sides; an empty key stands for one that hides nothing."""
 
+    def declare(value: bytes) -> Declared:
+        sides = [b"" if word == b"auto" else lengths.far(word) for word in value.split()]
+        if value in _RESET:
+            sides = [None] * 4
+        elif None in sides:
+            return {}
+        stated = zip(keys, lengths.four_sides(sides), strict=False)
+        return {key: side for key, side in stated if key}
 
-def _margin(value: bytes) -> Declared:
-    sides = _sides(value)
-    return {"margin-top": sides[0], "margin-left": sides[3]} if sides else {}
-
-
-def _inset(value: bytes) -> Declared:
-    return dict(zip(("top", "right", "bottom", "left"), _sides(value), strict=False))
+    return declare
 
 
 def _masks(value: bytes) -> bool | None:
@@ -415,7 +453,7 @@ def _one(
 
     def declare(value: bytes) -> Declared:
         if value == initial or value in _RESET:
-            return {key: None}
+            return {key: _INITIAL.get(key) if value == b"initial" else None}
         found = read(value)
         return {} if found is None else {key: found}
 
@@ -424,7 +462,8 @@ def _one(
 
 def _display(value: bytes) -> bytes | None:
     word, *others = value.split() or [value]
-    return word if word in _DISPLAYS and not (others and word == b"none") else None
+    is_alone = word in (b"none", b"contents")
+    return word if _DISPLAYS.issuperset((word, *others)) and not (others and is_alone) else None
 
 
 def _size(value: bytes) -> tuple[float, bool] | None:
@@ -433,28 +472,39 @@ def _size(value: bytes) -> tuple[float, bool] | None:
 
 
 def _font(value: bytes) -> Declared:
-    """Return the size, the first word that can be one; a weight is a number without a unit."""
-    if value in _RESET:
-        return {"size": None}
-    for word in _WORDS.findall(value):
+    """Return the size, the first word that can be one, if a name of a font follows.
+
+    A weight is a number without a unit.
+    """
+    if value in _RESET or value in _SYSTEM_FONTS:
+        return {"size": None if value in _RESET and value != b"initial" else _INITIAL["size"]}
+    for word, behind in pairwise(_WORDS.findall(value)):
         size, slash, _ = word.partition(b"/")
         found = _size(size)
         if found and (slash or size[-1:].isalpha() or size[-1:] == b"%" or found[0] == 0):
-            return {"size": found}
+            return {} if behind[:1].isdigit() else {"size": found}
     return {}
 
 
 def _background(value: bytes) -> Declared:
     """Return colour and image; a shorthand without a colour makes the ground transparent."""
-    found: Declared = {"ground": None, "image": _has_image(value)}
-    for word in _WORDS.findall(value):
+    words = _BACKGROUND_WORDS.findall(value)
+    if not words or not all(map(_is_of_background, words)):
+        return {}
+    found: Declared = {"ground": None, "image": _has_image(value), "fills": b"text" in words}
+    for word in words:
         if colour := _ground(word):
             found["ground"] = colour
     return found
 
 
+def _is_of_background(word: bytes) -> bool:
+    is_known = word in _BACKGROUND or word in _RESET or b"(" in word
+    return is_known or word[0] in b"+-.0123456789" or _ground(word) is not None
+
+
 def _ground(value: bytes) -> Colour | None:
-    """Return the colour behind text."""
+    """Return the colour behind text, or of its letters."""
     return CURRENT if value == b"currentcolor" else read_colour(value)
 
 
@@ -473,9 +523,9 @@ def _among(values: Container[bytes]) -> Callable[[bytes], bytes | None]:
 
 def _filter(value: bytes) -> float | None:
     """Return the opacity of filter: opacity(0); no program of today reads alpha()."""
-    if match := _OPACITY.search(value):
-        return lengths.read_share(match[1])
-    return 1.0 if value == b"none" else None
+    stated = [lengths.read_share(each) for each in _OPACITY.findall(value)]
+    known = [share for share in stated if share is not None]
+    return prod(known) if known or value == b"none" else None
 
 
 def _zoom(value: bytes) -> float | None:
@@ -488,8 +538,8 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"visibility": _one("shown", {b"visible": True, b"hidden": False, b"collapse": False}.get),
     b"content-visibility": _one("skips", {b"hidden": True, b"auto": False}.get, b"visible"),
     b"mso-hide": _one("hides", {b"all": True}.get, b"none"),
-    b"color": _one("color", read_colour),
-    b"-webkit-text-fill-color": _one("text-fill", read_colour),
+    b"color": _one("color", read_colour, b"currentcolor"),
+    b"-webkit-text-fill-color": _one("text-fill", _ground),
     b"fill": _one(
         "fill", lambda value: read_colour(b"transparent" if value == b"none" else value)
     ),
@@ -504,7 +554,9 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"filter": _one("filter", _filter),
     b"translate": _one("translate", lengths.is_moved_away, b"none"),
     **dict.fromkeys((b"mask", b"mask-image"), _one("mask", _masks, b"none")),
-    b"inset": _inset,
+    b"inset": _sides("top", "right", "bottom", "left"),
+    b"inset-inline": _sides("left", "right"),
+    b"inset-block": _sides("top", "bottom"),
     b"clip": _one("clip", lengths.is_clipped, b"auto"),
     b"clip-path": _one("clip-path", lengths.is_clipped_to_shape, b"none"),
     b"overflow": _overflow,
@@ -515,7 +567,12 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"transform": _one("transform", lengths.is_transformed_away, b"none"),
     b"scale": _one("scale", lengths.is_scaled_away, b"none"),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),
-    b"margin": _margin,
+    b"margin": _sides("margin-top", "", "", "margin-left"),
+    b"margin-inline": _sides("margin-left"),
+    b"margin-block": _sides("margin-top"),
+    b"padding": _sides("", "padding-right", "padding-bottom", "padding-left"),
+    b"padding-inline": _sides("padding-left", "padding-right"),
+    b"padding-block": _sides("", "padding-bottom"),
     b"text-indent": _one("text-indent", lengths.far),
     **{
         (bound + name).encode(): _one(bound + side, lengths.tiny, initial)
@@ -528,3 +585,12 @@ _PROPERTIES |= {
     b"-webkit-" + name: _PROPERTIES[name]
     for name in b"background-clip clip-path filter mask mask-image transform".split()
 }
+
+
+def _all(value: bytes) -> Declared:
+    """Return the declarations of a keyword for each property."""
+    readers = [read for read in _PROPERTIES.values() if read is not _all and value in _RESET]
+    return {key: found for read in readers for key, found in read(value).items()}
+
+
+_PROPERTIES[b"all"] = _all

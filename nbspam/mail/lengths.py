@@ -13,7 +13,7 @@ _LARGEST = 1e6
 VIEW = 1000.0  # assumed width of the window in pixels
 MEDIUM = 16.0  # pixels of text of no stated size
 
-NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
+NUMBER = re.compile(rb"([+-]?(?:\d*\.)?\d+(?:e[+-]?\d+)?)(%|[a-z]*)")
 _PIXELS = {
     b"": 1.0,
     b"px": 1.0,
@@ -231,24 +231,31 @@ def is_scaled_away(value: bytes) -> bool | None:
     return min(map(abs, sizes)) < _MIN_SCALE if sizes else None
 
 
+# Heights and widths that follow from the text.
+_AS_CONTENT = frozenset(b"fit-content max-content min-content stretch".split())
 # Where a length leads.
-LEFT, RIGHT = b"left", b"right"
+LEFT, RIGHT, IN_SIGHT = b"left", b"right", b"near"
 
 
 def far(value: bytes) -> bytes | None:
-    """Return whether a length leads out of sight: to the left or above, to the right, or b"".
+    """Return whether a length leads out of sight: to the left or above, or to the right.
 
-    Percentages are of a box, which may be narrower than the window.
+    IN_SIGHT is in sight and has room for text, b"" has none.  Percentages are of a box, which may be
+    narrower than the window.
     """
     pixels = read_pixels(value)
     if pixels is None:
         return None
     leftmost = -VIEW if value.endswith(b"%") else FAR
-    return LEFT if pixels <= leftmost else RIGHT if pixels >= FAR_RIGHT else b""
+    if pixels >= READABLE:
+        return RIGHT if pixels >= FAR_RIGHT else IN_SIGHT
+    return LEFT if pixels <= leftmost else b""
 
 
 def tiny(value: bytes) -> bool | None:
     """Return whether a box of this height or width is too small to read in, None if invalid."""
+    if value in _AS_CONTENT:
+        return False
     pixels = read_pixels(value)
     return None if pixels is None else pixels < READABLE
 

@@ -95,6 +95,9 @@ _MANNERS = {
     b"pointer": b"fine",
     b"any-pointer": b"fine",
     b"prefers-reduced-motion": b"no-preference",
+    b"prefers-contrast": b"no-preference",
+    b"forced-colors": b"none",
+    b"scripting": b"none",
 }
 # Text before or after the content of elements.
 _PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
@@ -445,9 +448,9 @@ def _selector(text: bytes) -> _Selector | None:
     keys, asked, roots = [], [], 0
     compounds, relations = _compounds(text)
     for compound in compounds:
-        for harmless in (b":link", b":any-link"):
+        for harmless in (b":link", b":any-link", b":defined"):
             compound = compound.removesuffix(harmless)
-        if compound == b":root":
+        if compound in (b":root", b":scope"):
             compound, roots = b"html", roots + 1
         plain = _plain_keys(compound)
         if plain is None and not (len(compound) <= _MAX_ASKED and _SIMPLE_PSEUDO.match(compound)):
@@ -464,7 +467,7 @@ def _selector(text: bytes) -> _Selector | None:
 
 
 def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return the compounds of a selector, and what relates each to the one before it."""
+    """Return the compounds of a selector, none if it is invalid, and what precedes each."""
     compounds: list[bytes] = []
     relations = [b""]
     for relation, compound in _PARTS.findall(selector.strip()):
@@ -472,8 +475,10 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
             compounds.append(compound)
             relations.append(b"")
         elif relation:
+            if relations[-1] or not compounds:
+                return [], []
             relations[-1] = relation
-    return compounds, relations[: len(compounds)]
+    return ([], []) if relations[-1] else (compounds, relations[:-1])
 
 
 def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
@@ -558,7 +563,8 @@ def is_for_screen(media: bytes) -> bool:
 
 
 def _holds(query: bytes) -> bool:
-    return all(_is_true(term.strip()) for term in query.split(b" and "))
+    either = [each.split(b" and ") for each in query.split(b" or ")]
+    return any(all(_is_true(term.strip()) for term in terms) for terms in either)
 
 
 def _is_true(term: bytes) -> bool:
@@ -569,7 +575,8 @@ def _is_true(term: bytes) -> bool:
     name, sign, value = feature[1], feature[2], (feature[3] or b"").strip()
     bound, plain = _BOUND.search(name), _BOUND.sub(b"", name)
     if plain not in _SCREEN:
-        return _MANNERS.get(plain) == value or (sign is None and plain in _MANNERS)
+        manner = _MANNERS.get(plain, b"none")
+        return manner == value if sign else manner not in (b"none", b"no-preference")
     stated, number = _SCREEN[plain], read_pixels(value) or 0.0
     if sign is None:
         return True

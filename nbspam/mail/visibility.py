@@ -45,16 +45,23 @@ _OWN: dict[bytes, css.Declared] = {
         b"annotation annotation-xml datalist option optgroup rp title".split(), _ABSENT
     ),
     b"template": {**_ABSENT, "closes": 9.0},  # whatever a style says
+    b"mphantom": {"shown": False},
+    b"mark": {"color": css.BLACK, "ground": css.Colour(255, 255, 0)},
+    b"button": {"color": css.BLACK, "size": (13.0, False)},
+    b"textarea": {"color": css.BLACK, "size": (13.0, False)},
     b"small": {"size": (1 / 1.2, True)},
     b"big": {"size": (1.2, True)},
     b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary
     b"details": {},
     b"summary": {"closes": -1.0},
     # A drawing shows only its texts, and no definitions for later use.
-    b"svg": {"closes": 1.0, "color": css.BLACK},
+    b"svg": {"closes": 1.0, "color": css.BLACK, "text-fill": css.CURRENT},
     b"text": {"closes": -1.0},
     b"foreignobject": {"closes": -1.0},
-    **{name: {"closes": 0.5} for name in b"defs symbol desc metadata".split()},
+    **{
+        name: {"closes": 0.5}
+        for name in b"clippath defs desc filter marker mask metadata pattern symbol".split()
+    },
 }
 _DRAWN = frozenset(b"svg g text tspan textpath".split())  # their colour is called fill
 # Boxes of elements; elements of other names are inline text, without width and height.
@@ -68,6 +75,13 @@ _BOXES = dict.fromkeys(
 _BOXES |= dict.fromkeys(b"tbody td tfoot th thead tr".split(), b"cell")
 # What overflows them is seen.
 _BOXES |= {b"table": b"table", b"html": b"page", b"body": b"page"}
+_BOX_OF_DISPLAY: dict[object, bytes] = {
+    **dict.fromkeys(
+        b"block flex flow-root grid inline-block inline-flex inline-grid".split(), b"block"
+    ),
+    **dict.fromkeys(b"table-cell table-row table-row-group".split(), b"cell"),
+    **dict.fromkeys((b"table", b"inline-table"), b"table"),
+}
 # Attributes that decide about the style of an element; of `href` only whether it is there.
 _STYLING = frozenset(
     b"style hidden popover open href color bgcolor background text link fill opacity display"
@@ -92,6 +106,7 @@ _AWAY: dict[tuple[str, object], str] = {
     ("padding-left", RIGHT): "not inline",
     ("margin-top", LEFT): "neither cell nor inline",
     ("clip", True): "placed",
+    ("top", RIGHT): "fixed",
     **{(side, LEFT): "moved" for side in ("left", "right", "top", "bottom")},
     **dict.fromkeys((("left", RIGHT), ("right", RIGHT), ("bottom", RIGHT)), "moved"),
     **dict.fromkeys((("height", True), ("max-height", True)), "low"),
@@ -107,6 +122,7 @@ class Changes(NamedTuple):
     is_away: bool = False
     shown: bool | None = None
     color: css.Colour | None = None
+    letters: css.Colour | None = None  # of what is painted instead of the text's colour
     ground: css.Colour | None = None
     link: css.Colour | None = None  # of the links in it
     is_link: bool = False
@@ -127,10 +143,11 @@ class Style:
     def __init__(self, changes: Changes) -> None:
         self.changes = changes
         color, ground, link = changes.color, changes.ground, changes.link
+        letters = None if changes.letters == css.CURRENT else changes.letters
         size, is_relative = changes.size
         is_small = size * changes.zoom < (1 if is_relative else READABLE)
         is_faint = changes.opacity < 1 or any(
-            colour is not None and colour.alpha < 1 for colour in (color, ground, link)
+            colour is not None and colour.alpha < 1 for colour in (color, letters, ground, link)
         )
         is_gone = (
             ground == css.CURRENT or changes.is_absent or changes.is_away or changes.shown is False
@@ -139,7 +156,7 @@ class Style:
         self.hides = is_gone or is_small or is_faint or changes.closes > 0
         self.ground = ground or css.WHITE
         usual = css.LINK if changes.is_link else css.BLACK
-        self.text_colours = {color or css.BLACK, link or css.BLACK, usual}
+        self.text_colours = {color or css.BLACK, letters or css.BLACK, link or css.BLACK, usual}
         # Whether its texts can be read on the ground of any usual style.
         self.is_usual = (
             not self.hides
@@ -190,16 +207,22 @@ def style_of(
 def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     declared = dict(items)
     value = declared.get
-    color = value("text-fill") or value("color")
-    if value("fills") and value("image"):  # letters have the colours of the image
-        color = css.UNKNOWN
+    color, letters = value("color"), value("text-fill")
     ground = css.UNKNOWN if value("image") else value("ground")
-    if box == b"block" and (value("height") or value("width")):
+    if value("fills") and ground:  # it is seen in the letters, and not behind them
+        painted = letters or color
+        if ground == css.UNKNOWN or (painted and painted.alpha < 1):
+            color, letters = ground, letters and ground
+        ground = None
+    if box != b"page":
+        box = _BOX_OF_DISPLAY.get(value("display"), box)
+    has_no_box = value("display") == b"contents"
+    if has_no_box or (box == b"block" and (value("height") or value("width"))):
         ground = None  # text that overflows its box lies on the ground around it
     elif ground == css.CURRENT:
         ground = color or ground
     opacity = 1.0
-    for key in ("opacity", "filter"):
+    for key in () if has_no_box else ("opacity", "filter"):
         if value(key) is not None:
             opacity *= declared[key]
     changes = Changes(
@@ -208,6 +231,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
         is_away=_is_away(declared, box),
         shown=value("shown"),
         color=color,
+        letters=letters,
         ground=ground if ground is not None and ground.alpha else None,
         link=value("link"),
         is_link=value("is-link") is True and color is None,
@@ -226,14 +250,15 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
     box: one of _BOXES, or inline.
     """
     found = _AWAY.keys() & declared.items()
-    display, position = declared.get("display"), declared.get("position")
+    value = declared.get
+    display, position = value("display"), value("position")
     if not found or display == b"contents":
         return False
     is_placed = position in (b"absolute", b"fixed")
-    floats = declared.get("float") in (b"left", b"right")
+    floats = value("float") in (b"left", b"right")
     is_inline = (display or box) == b"inline" and not (is_placed or floats)
     is_block = not is_inline and box in (b"block", b"inline")
-    clips = is_block and bool(declared.get("overflow-x") or declared.get("overflow-y"))
+    clips = is_block and bool(value("overflow-x") or value("overflow-y"))
     holds = {
         "any": True,
         "not inline": not is_inline,
@@ -241,10 +266,12 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
         "not cell": box != b"cell",
         "neither cell nor inline": box != b"cell" and not is_inline,
         "placed": is_placed,
+        "fixed": position == b"fixed",
         "moved": is_placed or position == b"relative",
         "clipped": clips,
-        "low": clips and declared.get("min-height") is not False,
-        "narrow": clips and declared.get("min-width") is not False,
+        # Text that overflows its box to the right or below is seen in the padding there.
+        "low": clips and value("min-height") is not False and not value("padding-bottom"),
+        "narrow": clips and value("min-width") is not False and not value("padding-right"),
     }
     return any(holds[_AWAY[pair]] for pair in found)
 
@@ -303,6 +330,7 @@ class Look:
         self.closed = 0.0  # elements around it that show nothing but what opens them
         self.shown = True
         self.color = css.BLACK
+        self.letters = css.CURRENT
         self.ground = css.WHITE  # opaque, or UNKNOWN
         self.link = css.LINK
         self.size = MEDIUM
@@ -319,9 +347,9 @@ class Look:
             return "place"
         if self.size < READABLE:
             return "size"
-        if self.opacity * self.color.alpha < _MIN_OPACITY:
+        seen = self.color if self.letters == css.CURRENT else self.letters
+        if self.opacity * seen.alpha < _MIN_OPACITY:
             return "colour"
-        seen = self.color
         if self.opacity < 1 or seen.alpha < 1:
             seen = css.laid_over(seen, self.ground, self.opacity)
         return "colour" if css.is_near(seen, self.ground) else ""
@@ -342,6 +370,7 @@ def look_of(parent: Look, style: Style) -> Look:
     look.shown = parent.shown if changes.shown is None else changes.shown
     look.link = changes.link or parent.link
     look.color = look.link if changes.is_link else changes.color or parent.color
+    look.letters = changes.letters or parent.letters
     ground = look.color if changes.ground == css.CURRENT else changes.ground
     if ground is not None and ground.alpha < 1:
         ground = css.laid_over(ground, parent.ground)

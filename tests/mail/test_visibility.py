@@ -119,6 +119,21 @@ def coded(text: str) -> str:
         "style='position:absolute;clip:rect(0,0,0,0);clip:x'",
         "style='mso-hide:all;mso-hide:x'",
         "style='content:\"/*\";display:none'",
+        *(
+            f"style='color:white;color:{each}'"
+            for each in ("rgb(0,0 0)", "rgb(0 0 0 1)", "rgb(0%,0,0)", "hsl(0,0,0)", "rgb(0 0 0,1)")
+        ),
+        "style='color:hsl(none 0% 100%)'",
+        "style='color:ButtonFace'",
+        "style='filter:opacity(.3) opacity(.3)'",
+        "style='display:none;display:run-in;display:block x;display:contents block'",
+        "style='padding:0 0 0 1000px'",
+        "style='margin-inline:-9999px'",
+        "style='margin-block:-9999px'",
+        "style='position:absolute;inset-inline:-9999px auto'",
+        "style='position:absolute;inset-inline-end:9999px'",
+        "style='position:fixed;top:1000px'",
+        "style='display:none;all:x'",
     ],
 )
 def test_a_block_can_be_hidden(attributes):
@@ -176,6 +191,32 @@ def test_a_block_can_be_hidden(attributes):
         "style='opacity:.0 1;font-size:1px 1px'",
         "style='background:black;color:white;background-color:currentcolor!ie'",
         "style='position:absolute;clip:rect(0,auto,auto,0)'",
+        *(f"style='display:none;all:{each}'" for each in ("initial", "unset", "revert")),
+        *(
+            f"style='display:none;display:{each}'"
+            for each in ("-webkit-box", "-webkit-flex", "math", "inline flow-root")
+        ),
+        *(
+            f"style='height:0;overflow:hidden;{each}'"
+            for each in ("overflow:initial", "height:fit-content", "padding:9px", "display:table")
+        ),
+        "style='width:0;overflow:hidden;padding-right:99px'",
+        *(f"style='font:{each}'" for each in ("1px", "1px 2px a", "caption")),
+        "style='font-size:1.px'",
+        "style='display:none\xa0'",
+        *(
+            f"style='color:white;color:{each}'"
+            for each in ("currentcolor", "var(--x)", "rgb(0,0,0")
+        ),
+        *(
+            f"style='background:#000;background:{each};color:#fff'"
+            for each in ("", "x", "red blue x")
+        ),
+        "style='background:black;background-clip:text;color:transparent'",
+        "style='background:black text;color:transparent'",
+        "style='-webkit-text-fill-color:black;color:white'",
+        "style='-webkit-text-fill-color:white;-webkit-text-fill-color:initial'",
+        "style='display:contents;opacity:0'",
     ],
 )
 def test_a_block_is_shown(attributes):
@@ -204,6 +245,12 @@ def test_a_block_is_shown(attributes):
         ("<div style=font-size:0>no <b style=font-size:2em>no</b></div>", "", "no no"),
         ("<small><small><small><small><small><small>no", "", "no"),
         ("<div style=opacity:.2><b style=opacity:.2>no", "", "no"),
+        ("<div style=color:white>no <b style=color:initial>b</b></div>", "b", "no"),
+        ("<div style=font-size:0>no <b style=font:initial>b</b></div>", "b", "no"),
+        ("<div style=visibility:hidden>no <b style=all:initial>b</b></div>", "b", "no"),
+        ("<p style=-webkit-text-fill-color:#fff>no <b style=color:red>no</b>", "", "no no"),
+        ("<p style=-webkit-text-fill-color:red>a<svg fill=#fff><text>no", "a", "no"),
+        ("<p style=-webkit-text-fill-color:#fff><svg><text>a", "a", ""),
         # Values that together hide text, or show it.
         ("<p style=font-size:60px>a <b style=font-size:15%>b", "a b", ""),
         ("<p style='font-size:60px;opacity:.5'>a <b style=font-size:15%>b", "a b", ""),
@@ -223,6 +270,14 @@ def test_a_block_is_shown(attributes):
         ("<p style='display:contents;margin-left:-999px'>a</p>", "a", ""),
         ("<b style='content-visibility:hidden'>a</b>", "a", ""),
         ("<p style='content-visibility:hidden'>no", "", "no"),
+        ("<p style='display:contents;background:black;color:white'>no", "", "no"),
+        ("<table><td style='display:block;height:0;overflow:hidden'>no</table>", "", "no"),
+        ("<table style='display:block;height:0;overflow:hidden'><td>no</table>", "", "no"),
+        ("<p style='display:table-cell;height:0;overflow:hidden'>a", "a", ""),
+        # Elements that have colours and sizes of their own.
+        ("<p style=color:white>no<mark>a</mark><mark style=color:#ff0>no", "a", "no no"),
+        ("<p style=color:white;font-size:0>no<button>a</button>", "a", "no"),
+        ("<p style=font-size:0>no<textarea>a</textarea>", "a", "no"),
         # Elements that are not shown.
         ("<template style=display:block>no</template>a", "a", "no"),
         ("<xmp hidden>no</xmp><div popover>no</div>a", "a", "no no"),
@@ -237,7 +292,9 @@ def test_a_block_is_shown(attributes):
         ("<details><summary>a<details>no<summary>b</summary></details></details>", "ab", "no"),
         ("<div style=visibility:hidden><details><summary>no</details></div>", "", "no"),
         ("<b aria-label=x aria-hidden=true>a</b><svg><text>b</text></svg>", "ab", ""),
+        ("<math><mphantom>no</mphantom></math>a", "a", "no"),
         # Drawings show their texts.
+        ("<svg><mask><text>no</text></mask><clipPath><text>no</svg>a", "a", "no no"),
         ("<svg><title>no</title>no<text>a</text><g>no</g></svg>b", "ab", "no no no"),
         ("<svg><defs><text>no</text></defs><foreignObject>a</foreignObject></svg>", "a", "no"),
         ("<svg color=white><text>a<tspan fill=white>no</tspan></text></svg>", "a", "no"),
@@ -249,6 +306,9 @@ def test_a_block_is_shown(attributes):
         (f"<script>write(atob('{coded('<p>a</p><b>b')}'))</script>c", "c a b", ""),
         ("<script>s=`%3Cp hidden%3Eno%3C/p%3Ea`; write(unescape(s))</script>", "a", "no"),
         (f"<script>x('%3Cp%3Ea', '{coded('<p>a<p>a<p>a')}')</script>", "", ""),
+        # Text that holds end tags of its own element.
+        ("<script><!--<script></script>no--></script>a", "a", ""),
+        ("a<plaintext style=display:none></plaintext>no", "a", ">no"),
         # Elements end where a mail program ends them.
         ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
         ("<div style=display:none>a", "", "a"),
@@ -282,6 +342,9 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("P {display:none}", "<p>no</p>a", "a", "no"),
         ("p.x.y, i#z {display:none}", "<p class='y x'>no</p><p class=y>a<i id=z>no", "a", "no no"),
         (".x p {display:none}", "<b class=x><i><p>no</p></i></b><p>a", "a", "no"),
+        ("p.x/**/.y, p/**/#z {display:none}", "<p class='x y'>no<p id=z>no", "", "no no"),
+        *((f"{each} {{display:none}}", "<p>a", "a", "") for each in ("> p", "p >", "div >> p")),
+        (":scope p:defined {display:none}", "<p>no", "", "no"),
         (".x > p {display:none}", "<b class=x><p>no</p><i><p>a</p></i></b>", "a", "no"),
         (".x + p {display:none}", "<b class=x></b><p>no</p><p>a", "a", "no"),
         (".x ~ p {display:none}", "<p>a<b class=x></b><p>b<hr class=x><p>no<p>no", "a b", "no no"),
@@ -306,9 +369,6 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("i{content:'{'} p{content:'\\'}'; display:none}", "<p>no", "", "no"),
         ("i{background:url(it's)} p{display:none}", "<p>no", "", "no"),
         ("i\\{x{} .a\\,i{display:none} p{display:none}", "<p>no</p><i>a", "a", "no"),
-        # Text that holds end tags of its own element.
-        ("<script><!--<script></script>no--></script>a", "a", ""),
-        ("a<plaintext style=display:none></plaintext>no", "a", ">no"),
         (":root {color:#fff} html {color:red}", "no", "", "no"),
         # A selector that no browser knows spoils the others of its rule.
         *(
@@ -337,6 +397,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("@media not all and (max-width:9px) {p{display:none}}", "<p>no", "", "no"),
         ("@media (width > 99px) and (width <= 1000px) {p{display:none}}", "<p>no", "", "no"),
         ("@media (color) and (hover) and (min-height:1px) {p{display:none}}", "<p>no", "", "no"),
+        ("@media (print) or (scripting:none) {p{display:none}}", "<p>no", "", "no"),
+        ("@media (prefers-reduced-motion) {p{display:none}}", "<p>a", "a", ""),
         ("@media (width:9px), (pointer:coarse), (tv) {p{display:none}}", "<p>a", "a", ""),
         ("@media (-webkit-min-device-pixel-ratio:2) {p{display:none}}", "<p>a", "a", ""),
         ("@media screen and (orientation: landscape) {p{display:none}}", "<p>no", "", "no"),
@@ -374,6 +436,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p {display:var(--d, none)}", "<p>no", "", "no"),
         (":root {--n:none} p {display:var(--d, var(--n))}", "<p>no", "", "no"),
         ("p {--d:block; display:var(--d, none)}", "<p>a", "a", ""),
+        ("p {display:none; display:var(--d)} p {--a:var(--b)}", "<p>a", "a", ""),
+        ("p {--a:var(--b); display:var(--a, none)}", "<p>no", "", "no"),
         ("p {--a:var(--b); --b:var(--a); display:var(--a)}", "<p>a", "a", ""),
         ("p {--c:#fff}", "<p style='color:var(--c)'>no", "", "no"),
         ("p {color:var(--c)}", "<p style='--c:#fff'>no", "", "no"),
