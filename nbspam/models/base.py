@@ -276,10 +276,13 @@ class Statistics:
         """Return the sums or differences of sums over the same classes."""
         return {name: mine[name] + sign * theirs[name] for name in mine}
 
-    def is_negative(self) -> bool:
-        """Return whether more was subtracted than had been added."""
+    def is_negative(self, before: Statistics) -> bool:
+        """Return whether more was subtracted than had been there before."""
         # Sums of fractions return to zero only within rounding errors.
-        return any((total < -1e-6).any() for total in self._counts().values())
+        return any(
+            (total < -max(1e-6, 1e-12 * before.sums[name].max(initial=0.0))).any()
+            for name, total in self._counts().items()
+        )
 
     def clipped(self) -> Self:
         """Return these statistics with rounding errors below zero replaced by zero."""
@@ -433,8 +436,9 @@ class Estimator(Scored):
         variance that would be left; other numbers that were not learnt are not noticed.
         """
         X = self._checked(X, "unlearn")
-        left = self._learnt().plus(self._batch("unlearn", X, y, sample_weight), sign=-1)
-        if left.is_negative():
+        before = self._learnt()
+        left = before.plus(self._batch("unlearn", X, y, sample_weight), sign=-1)
+        if left.is_negative(before):
             raise DataError(
                 f"{self._at('unlearn')}: not all of these documents were learnt with these "
                 "labels; unlearn only what was learnt"

@@ -19,7 +19,7 @@ import numpy as np
 from nbspam.models import gaussian
 from nbspam.models.base import DataError, blocks_of_rows, is_sparse, refuse_large
 from nbspam.models.columns import BinaryByDefault, Levels
-from nbspam.models.smoothing import log_shares
+from nbspam.models.smoothing import log_shares, remaining
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Encoding:
         if not self.binary:
             return events
         counts = np.empty((len(events), self.levels.total))
-        counts[:, 0::2], counts[:, 1::2] = n_docs[:, None] - events, events
+        counts[:, 0::2], counts[:, 1::2] = remaining(n_docs[:, None], events), events
         return counts
 
     def counts(self, pairs: Array, n_docs: float) -> Array:
@@ -62,9 +62,9 @@ class Encoding:
         ones = np.diagonal(pairs)
         counts = np.empty((self.levels.total, self.levels.total))
         counts[1::2, 1::2] = pairs
-        counts[1::2, 0::2] = ones[:, None] - pairs
-        counts[0::2, 1::2] = ones - pairs
-        counts[0::2, 0::2] = n_docs - ones[:, None] - ones + pairs
+        counts[1::2, 0::2] = remaining(ones[:, None], pairs)
+        counts[0::2, 1::2] = only_second = remaining(ones, pairs)
+        counts[0::2, 0::2] = remaining(remaining(n_docs, ones)[:, None], only_second)
         return counts
 
     def linear(self, table: Array) -> tuple[Array, Array]:

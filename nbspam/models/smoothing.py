@@ -29,6 +29,14 @@ if TYPE_CHECKING:
     from nbspam.models.base import Array
 
 ESTIMATES = ("mle", "map", "mean")
+_ROUNDING = 1e-12  # what is left of a count is a rounding error, if it is a smaller share of it
+
+
+def remaining(count: Array | float, part: Array) -> Array:
+    """Return count - part, broadcast; 0 where fractions leave no more than a rounding error."""
+    left = np.asarray(count - part)
+    left[left < _ROUNDING * count] = 0.0
+    return left
 
 
 def addend(estimate: str, alpha: float) -> float:

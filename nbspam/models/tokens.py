@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse, sums_by_class
-from nbspam.models.smoothing import SmoothedModel, addend, best_alpha, log_shares_of_classes
+from nbspam.models.smoothing import (
+    SmoothedModel,
+    addend,
+    best_alpha,
+    log_shares_of_classes,
+    remaining,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -247,13 +253,13 @@ class BernoulliNB(LinearModel):
 
     def _absent_count(self) -> Array:
         """Return the number of documents without the token, shape (n_classes, n_features)."""
-        absent = self.class_count_[:, None] - self.feature_count_
-        if (absent < -1e-6).any():
+        n = self.class_count_[:, None]
+        if (self.feature_count_ > (1 + 1e-9) * n + 1e-6).any():  # not by rounding
             raise DataError(
                 "BernoulliNB: a token is in more documents than its class has; count each "
                 "token once a document"
             )
-        return np.maximum(absent, 0.0)
+        return remaining(n, self.feature_count_)
 
     def _derive(self) -> Tables:
         of_present, of_absent = self.prior_counts_

@@ -219,6 +219,15 @@ def test_weights_choose_the_parent_as_copies_of_the_rows_do(seed):
     np.testing.assert_allclose(weighted.parent_loss_, copied.parent_loss_, atol=1e-9)
 
 
+@pytest.mark.parametrize("Model", [A2DE, AODE, SPODE, TAN])
+def test_fractional_weights_leave_nothing_where_no_row_is(Model):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.random((20, 3)) < 0.9, rng.integers(0, 2, 20), rng.random(20)
+    ours, expected = (Model(levels=n, estimate="mle") for n in (None, [2, 2, 2]))
+    of_rows = expected.fit(X, y, weight).predict_proba(X)  # which counts all values
+    np.testing.assert_allclose(ours.fit(X, y, weight).predict_proba(X), of_rows, atol=1e-9)
+
+
 def test_partial_fit_keeps_the_parent_and_fit_chooses_again():
     y = np.array([0, 1] * 10)
     by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
