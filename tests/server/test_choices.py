@@ -12,14 +12,7 @@ import pytest
 
 from nbspam.errors import InputError, UsageError
 from nbspam.server import choices
-from nbspam.server.choices import (
-    Address,
-    SocketRights,
-    address_of,
-    connected_user,
-    listen,
-    listening,
-)
+from nbspam.server.choices import Address, SocketRights, address_of, listen, listening
 from support import raising
 
 
@@ -144,14 +137,14 @@ def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(mo
     ours, theirs = socket.socketpair()
     with ours, theirs:
         uid = os.getuid()
-        assert connected_user(ours) == (pwd.getpwuid(uid).pw_name if uid else None)
+        assert choices.connected_user(ours) == (pwd.getpwuid(uid).pw_name if uid else None)
         told = struct.pack("3i", 1, 65_534, 65_534)
         client = SimpleNamespace(family=socket.AF_UNIX, getsockopt=lambda *_: told)
-        assert connected_user(client) == pwd.getpwuid(65_534).pw_name
+        assert choices.connected_user(client) == pwd.getpwuid(65_534).pw_name
         client.getsockopt = lambda *_: struct.pack("3I", 1, 3_999_999_999, 1)
-        assert connected_user(client) == "3999999999"
+        assert choices.connected_user(client) == "3999999999"
     with socket.socket() as tcp:
-        assert connected_user(tcp) is None
+        assert choices.connected_user(tcp) is None
 
 
 def test_a_socket_of_systemd_has_the_protocol_of_its_name(monkeypatch):

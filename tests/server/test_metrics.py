@@ -12,19 +12,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from nbspam.errors import InputError
+from nbspam.server import metrics
 from nbspam.server.choices import ServerChoices, ServerLimits, Service
 from nbspam.server.judge import open_served
 from nbspam.server.lessons import TaughtModels
-from nbspam.server.metrics import (
-    BOUNDS,
-    LESSONS,
-    TROUBLES,
-    VERDICTS,
-    Log,
-    ServerTally,
-    milliseconds,
-    open_metrics,
-)
+from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, Log, ServerTally, open_metrics
 from nbspam.server.watch import AccountTally, _metrics_served
 from nbspam.server.worker import _EventLoopWorker
 from nbspam.workers import fork
@@ -53,7 +45,7 @@ def failed(error):
 
 
 def test_a_line_has_what_is_known():
-    took = milliseconds(0.0015)
+    took = metrics.milliseconds(0.0015)
     facts = {"user": "ann", "queue": None, "asked": "", "verdict": "spam", "ms": took}
 
     assert written("text", answered(**facts)) == "user=ann verdict=spam ms=1.5\n"
@@ -249,7 +241,7 @@ def test_answering_times_are_a_histogram():
     up_to = {key[1]: value for key, value in found.items() if key[0].endswith("_bucket")}
     for bound, number in (("0.001", 2), ("0.002", 3), ("0.5", 4), ("60.0", 4), ("+Inf", 5)):
         assert up_to[bound] == number  # bounds are included
-    assert len(up_to) == len(BOUNDS) + 1
+    assert len(up_to) == len(metrics.BOUNDS) + 1
     assert list(up_to.values()) == sorted(up_to.values())
 
 

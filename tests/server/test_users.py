@@ -19,18 +19,8 @@ from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.delivery.maildir import maildir_entries
 from nbspam.errors import InputError, UsageError
-from nbspam.server.judge import (
-    BatchJudge,
-    Judge,
-    UserCounts,
-    UserError,
-    check_folder,
-    check_site,
-    known_as,
-    model_in,
-    user_folder_name,
-    users_in,
-)
+from nbspam.server import judge
+from nbspam.server.judge import BatchJudge, Judge, UserCounts, known_as, user_folder_name
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
@@ -96,7 +86,7 @@ def test_hostile_names_become_folders_or_are_refused():
         ("", "no user is named"), ("<>", "no user is named"), ("a" * 201, "201 bytes"),
         ("\u4e2d" * 23, "207 bytes"), ("a\ufffd", "not UTF-8"),
     ):  # fmt: skip
-        with pytest.raises(UserError, match=why):
+        with pytest.raises(judge.UserError, match=why):
             user_folder_name(known_as(text))
 
 
@@ -106,7 +96,7 @@ def test_whose_folders_there_are_is_read_from_their_names(texts):
     with TemporaryDirectory() as folder:
         for name in names:
             Path(folder, user_folder_name(name)).mkdir()
-        assert users_in(folder) == sorted(names)
+        assert judge.users_in(folder) == sorted(names)
 
 
 def test_a_folder_that_no_user_has_is_nobodys(tmp_path):
@@ -114,8 +104,8 @@ def test_a_folder_that_no_user_has_is_nobodys(tmp_path):
     for entry in (*strange, "alice", b"caf\xe9"):
         os.mkdir(os.path.join(os.fsencode(tmp_path), os.fsencode(entry)))
 
-    assert users_in(str(tmp_path)) == ["alice"]
-    assert users_in(str(tmp_path / "alice" / "none")) == []
+    assert judge.users_in(str(tmp_path)) == ["alice"]
+    assert judge.users_in(str(tmp_path / "alice" / "none")) == []
 
 
 def test_the_folder_of_users_must_be_one_that_may_be_entered(tmp_path, monkeypatch):
@@ -127,12 +117,12 @@ def test_the_folder_of_users_must_be_one_that_may_be_entered(tmp_path, monkeypat
         ("a\0b", r"null (byte|character)"),
     ):
         with pytest.raises(InputError, match=why):
-            check_folder(str(path))
-    check_folder(str(tmp_path / "new"))
-    check_folder(str(tmp_path))
+            judge.check_folder(str(path))
+    judge.check_folder(str(tmp_path / "new"))
+    judge.check_folder(str(tmp_path))
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may enter any
     with pytest.raises(InputError, match="may not be entered; serve as its owner"):
-        check_folder(str(tmp_path))
+        judge.check_folder(str(tmp_path))
 
 
 # ---- which user it is, by protocol ----
@@ -386,7 +376,8 @@ async def test_what_another_process_teaches_a_user_counts_from_the_next_message_
         await house.teach("ann", "ham", HAM)
         assert labels(await house.ask(("ann", ASKED))) == ["ham"]
         lessons = [Item("-", "spam", news(n)) for n in range(30, 40)]
-        StoredModel(model_in(house.users.folder, "ann")).learn(lessons, day=1, classes=["spam"])
+        path = judge.model_in(house.users.folder, "ann")
+        StoredModel(path).learn(lessons, day=1, classes=["spam"])
         assert labels(await house.ask(("ann", ASKED))) == ["spam"]
 
 
@@ -497,4 +488,4 @@ def test_a_model_to_which_lessons_cannot_be_added_is_refused(tmp_path):
     save_classifier(str(tmp_path / "model"), learn_items(items, multinomial).classifier)
 
     with pytest.raises(UsageError, match="does not combine"):
-        check_site(StoredModel(str(tmp_path / "model")))
+        judge.check_site(StoredModel(str(tmp_path / "model")))

@@ -22,20 +22,7 @@ from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
 from nbspam.store import assembly
 from nbspam.store import journal as journal_format
-from nbspam.store.journal import (
-    _CHANGE,
-    END_SIZE,
-    HEADER,
-    Condition,
-    append,
-    end_mark,
-    journal_path,
-    name_successor,
-    read_journal,
-    read_more,
-    write_journal,
-    write_model,
-)
+from nbspam.store.journal import Condition, end_mark, journal_path, read_journal, write_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, identity_at, load_state
 from nbspam.store.open import keep_cutoffs, save_classifier
@@ -136,8 +123,8 @@ def test_appended_changes_are_read(tmp_path_factory, written):
     state = write_journal(path, OWNER, [])
     for batch in filter(None, written):
         held = state
-        state = append(path, state, batch)
-        more = read_more(path, OWNER, held)
+        state = journal_format.append(path, state, batch)
+        more = journal_format.read_more(path, OWNER, held)
         assert [plain(change) for change in more.changes] == [plain(change) for change in batch]
         assert more._replace(changes=[]) == state._replace(changes=[])
     found = read_journal(path)
@@ -346,7 +333,7 @@ def test_a_kill_between_file_and_journal_leaves_one_that_is_removed_in_silence(c
         assert known(changed) == [1, 2, 3]
     assert "the journal of another model, or of this one at another time" in texts[0]
 
-    name_successor(changed, read_journal(changed), new)
+    journal_format.name_successor(changed, read_journal(changed), new)
     assert known(changed) == [1, 2, 3]
     assert found_in_journal(changed).state == NOTE
     assert learn(changed, 9).notes == ()
@@ -372,7 +359,7 @@ def test_a_model_that_cannot_be_written_still_has_its_journal(changed, journal, 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full_disk)
         with pytest.raises(ModelFileError, match="No space left"):
-            write_model(changed, dict(load_state(changed)))
+            journal_format.write_model(changed, dict(load_state(changed)))
     assert read_journal(changed).changes
     assert len(journal.read_bytes()) == len(before)
     assert known(changed) == [0, 1, 2, 3]
@@ -383,7 +370,7 @@ def test_a_model_that_cannot_be_written_still_has_its_journal(changed, journal, 
 
 def records(data):
     """Return where each record begins in a journal, and where the end mark does."""
-    found = [HEADER.size]
+    found = [journal_format.HEADER.size]
     for _ in range(N_CHANGES):
         length = int.from_bytes(data[found[-1] : found[-1] + 4], "little")
         found.append(found[-1] + 4 + length + 4)
@@ -560,10 +547,12 @@ def test_an_unfinished_write_is_no_damage_and_is_cut_off_with_a_word(changed, jo
 @pytest.mark.parametrize("groups", [b"\x09", b"", b"\0x"])
 def test_a_record_of_right_checksum_and_wrong_contents_is_damage(changed, journal, groups):
     identity = StoredModel(changed)._identity
-    body = _CHANGE.pack(1, 1, -1, 4, 1, 0, 1, 0) + b"spam" + bytes(8) + bytes(4) + groups
+    change = journal_format._CHANGE.pack(1, 1, -1, 4, 1, 0, 1, 0)
+    body = change + b"spam" + bytes(8) + bytes(4) + groups
     record = len(body).to_bytes(4, "little") + body
     crc = zlib.crc32(record, read_journal(changed).crc).to_bytes(4, "little")
-    journal.write_bytes(journal.read_bytes()[:-END_SIZE] + record + crc + end_mark(identity, 5))
+    before = journal.read_bytes()[: -journal_format.END_SIZE]
+    journal.write_bytes(before + record + crc + end_mark(identity, 5))
     with told() as texts:
         assert known(changed) == [0, 1, 2, 3]
     assert "4 changes used, 1 lost" in texts[0]
@@ -572,7 +561,7 @@ def test_a_record_of_right_checksum_and_wrong_contents_is_damage(changed, journa
 def test_an_end_mark_of_more_bits_than_a_digest_has_is_damage(changed, journal):
     identity = StoredModel(changed)._identity
     mark = end_mark(identity, 4, progress=LogProgress(bits=64))
-    journal.write_bytes(journal.read_bytes()[:-END_SIZE] + mark)
+    journal.write_bytes(journal.read_bytes()[: -journal_format.END_SIZE] + mark)
     with told() as texts:
         assert known(changed) == [0, 1, 2, 3]
     assert "damaged; 4 changes used" in texts[0]

@@ -22,15 +22,7 @@ from nbspam.errors import InputError, ModelFileError, NbspamError
 from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store import merging
-from nbspam.store.merging import (
-    SortedTokens,
-    blocks,
-    loaded_table,
-    merge,
-    merged_runs,
-    save_part,
-    spooled,
-)
+from nbspam.store.merging import SortedTokens, merge, merged_runs, save_part
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import save_classifier, save_keeping
 from nbspam.store.text import model_lines
@@ -395,7 +387,7 @@ def test_a_sum_without_room_for_temporary_files_says_so(monkeypatch):
 
     monkeypatch.setattr(merging, "TemporaryFile", none)
     with pytest.raises(InputError, match=r": No usable .*; free some space, or set TMPDIR"):
-        spooled([])
+        merging.spooled([])
 
 
 @examples(100)
@@ -405,7 +397,7 @@ def test_no_block_has_more_rows_than_it_may_have(runs, size):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", size)
         cuts = merging._cuts(given)
-        parts = list(blocks(given))
+        parts = list(merging.blocks(given))
 
     ends = [np.searchsorted(each.table.vocabulary.keys, cuts) for each in given]
     total = np.sum(ends, axis=0)
@@ -452,7 +444,7 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merging, "BLOCK", block)
         patch.setattr(training, "MAX_MODEL_BYTES", room * n_bytes)
-        table, last_seen = loaded_table(spooled([whole]), settings, columns)
+        table, last_seen = merging.loaded_table(merging.spooled([whole]), settings, columns)
 
     kept = np.isin(whole.table.vocabulary.keys, expected.vocabulary.keys)
     assert plain(SortedTokens(table, last_seen, last_seen)) == plain(

@@ -27,18 +27,7 @@ from hypothesis.extra import numpy as hnp
 from nbspam.disk import locked, stamp_of
 from nbspam.errors import ModelFileError
 from nbspam.store import modelfile
-from nbspam.store.modelfile import (
-    FORMAT,
-    IN_MEMORY,
-    MAGIC,
-    MAX_VALUES,
-    RefusedError,
-    load_state,
-    read_plain_dict,
-    read_snapshot,
-    remove_copy,
-    write_plain,
-)
+from nbspam.store.modelfile import RefusedError, load_state, read_plain_dict, read_snapshot
 from stored import full_disk, save_state
 from support import examples, in_child, raising
 
@@ -77,7 +66,7 @@ def same(left, right):
     return type(left) is type(right) and repr(left) == repr(right)
 
 
-def header(length, checksum, version=FORMAT, magic=MAGIC):
+def header(length, checksum, version=modelfile.FORMAT, magic=modelfile.MAGIC):
     """Return the first 40 bytes of a model file, written by hand."""
     numbers = struct.pack("<IQI", version, length, checksum)
     return b"\x80\x04C\x23" + magic.ljust(19, b"\0") + numbers + b"0"
@@ -169,13 +158,15 @@ def test_arrays_are_aligned_read_only_views_of_one_map_and_outlive_their_file(mo
 
 
 def test_copies_of_one_file_are_one_and_nobody_writes_in_it(model):
-    first, second = (read_snapshot(str(model), IN_MEMORY).state["keys"] for _ in range(2))
+    first, second = (
+        read_snapshot(str(model), modelfile.IN_MEMORY).state["keys"] for _ in range(2)
+    )
     assert np.shares_memory(first, second)
     assert not first.flags.writeable
     assert not np.shares_memory(first, load_state(str(model))["keys"])  # that one is mapped
 
     save_state(str(model), STATE)
-    third = read_snapshot(str(model), IN_MEMORY).state["keys"]
+    third = read_snapshot(str(model), modelfile.IN_MEMORY).state["keys"]
     assert not np.shares_memory(first, third)
     assert first.tolist() == third.tolist()
 
@@ -197,7 +188,7 @@ def test_processes_that_read_a_model_at_once_make_one_copy(model, monkeypatch):
     threads = ThreadPoolExecutor(2)
     assert list(threads.map(in_child, [reads, reads])) == [0, 0]
     assert made.read_text() == "1"
-    remove_copy(copy)
+    modelfile.remove_copy(copy)
     assert sorted(model.parent.iterdir()) == [model, made]
 
 
@@ -257,7 +248,7 @@ def test_a_copy_is_not_shared_before_it_is_whole(model, monkeypatch):
         return read(*given, **how)
 
     monkeypatch.setattr(modelfile, "open", other_thread, raising=False)
-    read_snapshot(str(model), IN_MEMORY)
+    read_snapshot(str(model), modelfile.IN_MEMORY)
     assert seen == [None]
 
 
@@ -328,7 +319,7 @@ def test_an_interrupt_just_after_the_replacement_is_raised(model, monkeypatch):
 def test_a_state_of_too_many_values_is_not_written(model):
     before = model.read_bytes()
     with pytest.raises(TypeError, match="more values than a model"):
-        save_state(str(model), {"a": [None] * MAX_VALUES})
+        save_state(str(model), {"a": [None] * modelfile.MAX_VALUES})
 
     assert model.read_bytes() == before
     assert os.listdir(model.parent) == [model.name]
@@ -362,7 +353,7 @@ def test_a_model_without_permission_to_read_it_or_memory_for_it_says_so(model, m
 def test_other_files_are_not_models(tmp_path):
     joblib.dump({"keys": np.arange(3)}, tmp_path / "by joblib")
     model, other = tmp_path / "m", (tmp_path / "by joblib").read_bytes()
-    for content in (b"\0", b"From: me\n\nhello", MAGIC, pickle.dumps({}), other):
+    for content in (b"\0", b"From: me\n\nhello", modelfile.MAGIC, pickle.dumps({}), other):
         model.write_bytes(content)
         assert refusal(model).startswith("not a model; ")
     model.write_bytes(header(40, 0, magic=b"another tool"))
@@ -584,7 +575,7 @@ def written(state):
     """Return the stream of a state."""
     file = io.BytesIO(bytes(START))
     file.seek(START)
-    write_plain(file, state)
+    modelfile.write_plain(file, state)
     return file.getvalue()[START:]
 
 

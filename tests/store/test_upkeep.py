@@ -18,24 +18,14 @@ from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS, Bounds
 from nbspam.sources.items import Item
+from nbspam.store import upkeep
 from nbspam.store.journal import journal_path
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
 from nbspam.store.open import load_tokens as load
 from nbspam.store.text import model_lines, model_of_lines
-from nbspam.store.upkeep import (
-    BAD,
-    DEFAULT,
-    EVERYONE,
-    GOOD,
-    NOTE,
-    PruningRule,
-    allowed,
-    faded,
-    findings,
-    prune_model,
-)
+from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, allowed, findings, prune_model
 from nbspam.tokens.sparse import Vocabulary
 from stored import bytes_of, train_on, trained
 from support import HAM, ROOT, SPAM, check_bound, complains, words_of, write_mails
@@ -117,7 +107,7 @@ def test_whoever_may_read_a_file_of_the_model_is_named(place):
     made(place, "mail", 0o644)
 
     found = allowed(path, stat.S_IROTH)
-    assert found.pop(EVERYONE) == others
+    assert found.pop(upkeep.EVERYONE) == others
     assert list(found.values()) == [[older]]
     assert next(iter(found)).startswith("group ")
 
@@ -125,11 +115,11 @@ def test_whoever_may_read_a_file_of_the_model_is_named(place):
 def test_whoever_may_replace_a_model_can_change_it(place):
     path = made(place)
     place.chmod(0o777)
-    assert allowed(path, stat.S_IWOTH) == {EVERYONE: [str(place)]}
+    assert allowed(path, stat.S_IWOTH) == {upkeep.EVERYONE: [str(place)]}
     place.chmod(0o1777)  # as /tmp: nobody can replace another's file
     assert allowed(path, stat.S_IWOTH) == {}
     os.chmod(path, 0o602)
-    assert allowed(path, stat.S_IWOTH) == {EVERYONE: [path]}
+    assert allowed(path, stat.S_IWOTH) == {upkeep.EVERYONE: [path]}
 
 
 def test_only_those_who_can_enter_the_folder_can_read_a_model(place):
@@ -146,14 +136,14 @@ def test_only_those_who_can_enter_the_folder_can_read_a_model(place):
 def test_a_file_that_vanishes_and_a_folder_that_is_not_listed_are_no_obstacle(place, monkeypatch):
     path, listed = made(place, mode=0o644), os.listdir
     monkeypatch.setattr(os, "listdir", lambda folder: [*listed(folder), "m.journal"])
-    assert allowed(path, stat.S_IROTH) == {EVERYONE: [path]}
+    assert allowed(path, stat.S_IROTH) == {upkeep.EVERYONE: [path]}
 
     def refuse(folder):
         raise PermissionError
 
     monkeypatch.setattr(os, "listdir", refuse)
     journal = made(place, "m.journal", 0o644)
-    assert allowed(path, stat.S_IROTH) == {EVERYONE: [path, journal]}
+    assert allowed(path, stat.S_IROTH) == {upkeep.EVERYONE: [path, journal]}
 
 
 def test_doctor_names_everyone_who_can_change_a_model_beside_a_group(trained, place):
@@ -162,7 +152,7 @@ def test_doctor_names_everyone_who_can_change_a_model_beside_a_group(trained, pl
     place.chmod(0o777)
     rights = [found for found in findings(path) if found.what == "rights"]
     assert [found.state for found in rights] == [NOTE, BAD]
-    assert rights[1].text.startswith(f"{EVERYONE} can change {place};")
+    assert rights[1].text.startswith(f"{upkeep.EVERYONE} can change {place};")
 
 
 def test_doctor_says_who_can_read_or_change_a_model(trained, place):
@@ -207,7 +197,7 @@ def words(path):
 @pytest.mark.parametrize(
     ("rule", "left"),
     [
-        (DEFAULT, {"common", "new6", "new7", "new8", "new9"}),
+        (upkeep.DEFAULT, {"common", "new6", "new7", "new8", "new9"}),
         (PruningRule(min_df=2), {"common"}),
         (PruningRule(min_df=10), {"common"}),
         (PruningRule(older_than=365), {"common", "new6", "new7", "new8", "new9"}),
@@ -270,7 +260,7 @@ def test_what_cannot_be_pruned_is_refused(tmp_path):
         with pytest.raises(UsageError, match=words):
             PruningRule(**values)
     with pytest.raises(ModelFileError, match="no such model"):
-        prune_model(str(tmp_path / "new" / "m"), DEFAULT, NEW)
+        prune_model(str(tmp_path / "new" / "m"), upkeep.DEFAULT, NEW)
     assert not (tmp_path / "new").exists()
 
 
@@ -290,7 +280,7 @@ def test_counts_fade_as_fast_in_many_steps_as_in_one(weighting):
     )
     table = start
     for day in range(steps):
-        table = faded(table, 0.5 ** (1 / steps), weighting, day)
+        table = upkeep.faded(table, 0.5 ** (1 / steps), weighting, day)
 
     left = np.zeros(n_tokens)
     left[np.searchsorted(start.vocabulary.keys, table.vocabulary.keys)] = table.feature_count[:, 0]
