@@ -146,26 +146,19 @@ def test_a_file_that_vanishes_and_a_folder_that_is_not_listed_are_no_obstacle(pl
     assert allowed(path, stat.S_IROTH) == {upkeep.EVERYONE: [path, journal]}
 
 
-def test_doctor_names_everyone_who_can_change_a_model_beside_a_group(trained, place):
-    path = made(place, mode=0o660)
-    Path(path).write_bytes(Path(trained).read_bytes())
-    place.chmod(0o777)
-    rights = [found for found in findings(path) if found.what == "rights"]
-    assert [found.state for found in rights] == [NOTE, BAD]
-    assert rights[1].text.startswith(f"{upkeep.EVERYONE} can change {place};")
-
-
 def test_doctor_says_who_can_read_or_change_a_model(trained, place):
-    trained.parent.chmod(0o755)
-    for mode, state, words in (
-        (0o600, GOOD, ""),
-        (0o644, NOTE, f"everyone on this machine can read the words of your mail in {trained}"),
-        (0o666, BAD, "can change"),
+    folder = trained.parent
+    for entered, mode, states, words in (
+        (0o755, 0o600, [GOOD], ""),
+        (0o755, 0o644, [NOTE], f"{upkeep.EVERYONE} can read the words of your mail in {trained}"),
+        (0o755, 0o666, [BAD], "can change"),
+        (0o777, 0o660, [NOTE, BAD], f"{upkeep.EVERYONE} can change {folder};"),  # beside a group
     ):
+        folder.chmod(entered)
         trained.chmod(mode)
-        (said,) = (finding for finding in findings(str(trained)) if finding.what == "rights")
-        assert said.state == state
-        assert words in said.text
+        rights = [found for found in findings(str(trained)) if found.what == "rights"]
+        assert [found.state for found in rights] == states
+        assert words in rights[-1].text
 
 
 # ---- models that forget: pruning, fading, bounds on tokens, and models without a ledger ----
@@ -374,22 +367,18 @@ def test_a_model_and_its_text_say_what_it_does_not_hold(kind, tmp_path, request)
     assert bytes_of(again, tmp_path / "again") == Path(path).read_bytes()
 
 
-def test_the_bound_holds_after_learning_on_and_un_learning(forgetful, tmp_path):
+def test_the_bound_holds_for_readers_of_a_journal_and_after_learning_on_and_un_learning(forgetful):
+    before, new = whole(forgetful).table.loss, Item("x", "ham", b"\n\nbrandnew\n")
     model = StoredModel(forgetful)
+    model.learn([new], day=9)
+    table = load_classifier(forgetful).table
+    assert table.loss.of_each[words_of(table).index("brandnew")] == before.of_others
+
     model.learn(items(range(100, 200)), day=9)
     model.unlearn(items(range(30)), day=9)
     model.learn(items(range(30, 60), "ham"), day=9)
-    true = [*items(range(30, 60), "ham"), *items(range(60, 200))]
-
+    true = [new, *items(range(30, 60), "ham"), *items(range(60, 200))]
     check_bound(whole(forgetful).table, table_of(true))
-
-
-def test_readers_of_a_journal_know_what_was_forgotten(forgetful):
-    before = whole(forgetful).table.loss
-    StoredModel(forgetful).learn([Item("x", "ham", b"\n\nbrandnew\n")], day=9)
-    table = load_classifier(forgetful).table
-
-    assert table.loss.of_each[words_of(table).index("brandnew")] == before.of_others
 
 
 def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
