@@ -27,7 +27,6 @@ from nbspam.cli.options import (
     SHARD,
     SHARE,
     SHARE_OR_ESTIMATED,
-    complaint,
     shares,
 )
 from nbspam.errors import InputError
@@ -80,10 +79,6 @@ def test_shares_are_one_value():
         shares(None, None, ["estimated", ("spam", 0.8)])
 
 
-def test_a_complaint_of_clicks_ends_without_a_full_stop():
-    assert complaint(click.UsageError("No such thing.")) == "No such thing"
-
-
 # --- options that fill one value -------------------------------------------------------------
 
 
@@ -121,8 +116,9 @@ def test_the_file_sets_options(nbspam, trained, config):
         ("[common]\njson = true\n", "{"),
         ("[common]\njson = false\n", "spam"),
         ("", "spam"),
+        ("\ufeff[classify]\r\nfp-cost = 1e9\r\n", "ham"),  # of an editor of Windows
     ]:
-        config.write_text(text)
+        config.write_bytes(text.encode())
 
         assert nbspam("classify", stdin=SPAM)[1].startswith(label)
         assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
@@ -175,11 +171,6 @@ def test_a_status_of_failures_holds_wherever_it_is_set(
     assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == 1
     monkeypatch.setenv(f"NBSPAM_{command}_{option}".replace("-", "_").upper(), "1")
     assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == status
-
-
-def test_a_file_may_be_an_editors_of_windows(nbspam, trained, config):
-    config.write_bytes(b"\xef\xbb\xbf[classify]\r\nfp-cost = 1e9\r\n")
-    assert nbspam("classify", stdin=SPAM)[1].startswith("ham")
 
 
 def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config):
