@@ -41,13 +41,12 @@ def loss(path, *actions):
     return "--loss", path
 
 
-def test_exit_codes_are_those_of_bogofilter(nbspam, trained, tmp_path):
-    unsure = loss(tmp_path / "loss.json", "unsure")
+def test_exit_codes_are_those_of_bogofilter_three_on_every_failure(
+    nbspam, trained, folder, tmp_path
+):
+    unsure = loss(tmp_path / "unsure.json", "unsure")
     for options, stdin, status in (((), SPAM, 0), ((), HAM, 1), (unsure, SPAM, 2)):
         assert nbspam("classify", "--exit-code", *options, stdin=stdin) == (status, "", "")
-
-
-def test_exit_code_is_three_on_every_failure(nbspam, trained, folder, tmp_path):
     other = loss(tmp_path / "loss.json", "quarantine", "spam")
     (folder / "ham").rename(folder / "work")
     for arguments, words in (
@@ -223,7 +222,7 @@ run()
 # ---- risks ----
 
 
-def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, trained, folder):
+def test_stated_costs_alone_make_risks_of_which_the_label_has_the_least(nbspam, trained, folder):
     how = ("--fp-cost", "9", "--unsure-cost", "0.2")
     (verdict,) = json_lines(nbspam("classify", "--json", *how, stdin=SPAM)[1])
     ham, spam = verdict["posterior"].values()
@@ -240,6 +239,12 @@ def test_stated_costs_make_risks_of_which_the_label_has_the_least(nbspam, traine
     assert answer["bayes_risk"] == pytest.approx(sum(least) / len(least))
     assert f"Bayes risk{answer['bayes_risk']:>22.5f}\n" in nbspam("eval", folder, *how)[1]
 
+    (verdict,) = json_lines(nbspam("classify", "--json", stdin=SPAM)[1])
+    assert verdict["risk"] is None
+    assert nbspam.json("eval", folder)["bayes_risk"] is None
+    assert "Bayes risk" not in nbspam("eval", folder)[1]
+    assert "expected cost" not in nbspam("explain", stdin=SPAM)[1]
+
 
 def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trained, tmp_path):
     lines = ["spam is likelier, but not likely enough for that label"]
@@ -252,11 +257,3 @@ def test_an_explanation_says_that_a_likelier_class_is_not_the_label(nbspam, trai
     answer = nbspam("explain", "--loss", tmp_path / "loss.json", stdin=SPAM)[1]
     assert answer.startswith("junk")
     assert lines[0] not in answer
-
-
-def test_without_costs_there_is_no_risk(nbspam, trained, folder):
-    (verdict,) = json_lines(nbspam("classify", "--json", stdin=SPAM)[1])
-    assert verdict["risk"] is None
-    assert nbspam.json("eval", folder)["bayes_risk"] is None
-    assert "Bayes risk" not in nbspam("eval", folder)[1]
-    assert "expected cost" not in nbspam("explain", stdin=SPAM)[1]
