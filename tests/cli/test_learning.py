@@ -7,7 +7,7 @@ import pytest
 
 from nbspam.counts import ledger
 from nbspam.store.open import load_tokens as load
-from support import FROM, HAM, SPAM, complains
+from support import HAM, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -54,13 +54,6 @@ def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, train
         "nbspam: skipped -: no label\n"
         "nbspam: update: state their class by --spam PATH, --ham PATH or --label NAME=PATH\n"
     )
-
-
-def test_a_message_alone_in_a_mailbox_is_filed_and_not_told(nbspam, trained, tmp_path):
-    (tmp_path / "box.mbox").write_bytes(FROM + SPAM + b"alone\n\n")
-    assert nbspam("update", "--spam", tmp_path / "box.mbox")[1] == "learned 1\n"
-    assert nbspam("update", "--spam", f"{tmp_path}/box.mbox#1")[1] == "confirmed 1\n"
-    assert nbspam("update", "--spam", "-", stdin=SPAM + b"alone\n")[1] == "already known 1\n"
 
 
 def test_a_model_must_be_there(nbspam, tmp_path):

@@ -18,7 +18,7 @@ from nbspam.store.open import load_classifier
 from nbspam.store.text import model_lines
 from nbspam.store.upkeep import findings
 from stored import DAY, bytes_of, few, letter, train_on, trained
-from support import HAM, SPAM, write_mails
+from support import FROM, HAM, SPAM, write_mails
 
 SETTINGS = {"mail": PRESETS["mail"], "many": MANY["mail"]}
 OWN = b"lunch friday garden", b"pills cheap casino"
@@ -131,8 +131,10 @@ def test_single_messages_of_a_stated_class_are_told_the_first_of_a_model_too(
         (("--ham", "-"), HAM),
         (("--spam", one), None),
         (("--label", f"spam={tmp_path / 'two.eml'}"), None),
-        (("--spam", "-"), b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"1\n"),
+        (("--spam", "-"), FROM + SPAM + b"1\n"),
+        (("--spam", f"{tmp_path / 'alone.mbox'}#1"), None),
     ]
+    (tmp_path / "alone.mbox").write_bytes(FROM + SPAM + b"alone\n\n")
     (tmp_path / "two.eml").write_bytes(SPAM + b"two\n")
     for number, (options, data) in enumerate(told_so, 1):
         assert nbspam("update", *options, stdin=data)[0] == 0
@@ -148,7 +150,7 @@ def test_what_lies_in_folders_and_mailboxes_or_the_filter_teaches_is_filed(
     files = [tmp_path / f"{n}.eml" for n in range(2)]
     for n, file in enumerate(files):
         file.write_bytes(SPAM + b"new %d\n" % n)
-    (tmp_path / "one.mbox").write_bytes(b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"2\n")
+    (tmp_path / "one.mbox").write_bytes(FROM + SPAM + b"2\n")
     with tarfile.open(tmp_path / "packed", "w") as archive:  # no archive by its name
         for n in range(2):
             archive.add(files[n], f"{n}.eml")
