@@ -31,10 +31,11 @@ def test_update_makes_a_model_and_says_what_it_needs(nbspam, model):
 def test_update_makes_the_model_that_train_makes(nbspam, model, folder, tmp_path):
     table = tmp_path / "t.csv"
     table.write_text("label,text\nham,lunch on friday\nspam,cheap pills\n")
-    for source, learned in ((folder, "learned 4\n"), (table, "learned 2\n")):
+    rows, told = table.read_bytes(), f"nbspam: {model}: a new model\n"
+    for source, n in (([folder], 4), ([table], 2), (["--format", "csv", "-"], 2)):
         model.unlink(missing_ok=True)
-        assert nbspam("update", source)[1:] == (learned, f"nbspam: {model}: a new model\n")
-        nbspam("train", source, "-m", tmp_path / "at once")
+        assert nbspam("update", *source, stdin=rows)[1:] == (f"learned {n}\n", told)
+        nbspam("train", *source, "-m", tmp_path / "at once", stdin=rows)
         assert model.read_bytes() == (tmp_path / "at once").read_bytes()
 
 
@@ -240,11 +241,6 @@ def test_a_quoted_pattern_stands_for_the_files_that_it_matches(nbspam, model, tm
 
 
 # ---- newcomer ----
-
-
-def test_a_table_on_standard_input_states_classes(nbspam, tmp_path):
-    rows = b"label,text\nham,lunch\nspam,pills\n"
-    assert nbspam("train", "--format", "csv", "-m", tmp_path / "m", stdin=rows)[0] == 0
 
 
 def test_relabelling_says_which_messages_were_new(nbspam, trained, folder):
