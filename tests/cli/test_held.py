@@ -56,11 +56,6 @@ def test_only_a_line_feed_ends_a_line_of_an_envelope(monkeypatch):
     assert found == ["ann@example.org\u2028original_recipient: bob", "carol"]
 
 
-def users_of_lessons(model):
-    with closing(Outbox(str(model))) as outbox:
-        return [lesson.user for lesson in outbox.unsent(9)]
-
-
 def test_lessons_teach_the_one_recipient_else_the_site_and_reach_the_outbox_so(
     nbspam, trained, tmp_path, hold
 ):
@@ -70,7 +65,9 @@ def test_lessons_teach_the_one_recipient_else_the_site_and_reach_the_outbox_so(
     Outbox(str(trained)).close()  # the model shares its lessons
     assert nbspam(*words, "--ham", 0, 1, 2)[:2] == (0, "delivered 3\nlearned 3\n")
     assert done == ["released 0", "released 1", "released 2"]
-    assert users_of_lessons(trained) == ["ann@example.org", "", ""]  # no folder has that name
+    with closing(Outbox(str(trained))) as outbox:
+        taught = [lesson.user for lesson in outbox.unsent(9)]
+    assert taught == ["ann@example.org", "", ""]  # no folder has that name
     assert [path.name for path in users.iterdir()] == ["ann@example.org"]
     assert StoredModel(str(trained)).classifier().table.n_docs == n_docs + 2
 

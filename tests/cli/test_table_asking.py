@@ -46,8 +46,7 @@ def drawn(tmp_path):
 
 
 def exported(table):
-    out = table.out("export", "--format", "json")
-    return json.loads(out)
+    return json.loads(table.out("export", "--format", "json"))
 
 
 def trained(table, path, *how, target="y"):
@@ -110,9 +109,8 @@ def test_csv_has_a_row_for_each_estimate(table, model):
 
 def test_a_trees_root_is_a_column_or_all_of_them(table, model, tmp_path, drawn):
     for root in ("a", "b", "c"):
-        assert (
-            trained(table, tmp_path / "t.csv", "tan", "--root", root)["structure"]["root"] == root
-        )
+        structure = trained(table, tmp_path / "t.csv", "tan", "--root", root)["structure"]
+        assert structure["root"] == root
     whole = trained(table, tmp_path / "t.csv", "tan", "--root", "all")
     assert whole["structure"]["root"] is None
     assert "root        all columns; the mean over them\n" in table("info")[1]
@@ -238,9 +236,8 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
     said = "so this estimate is worthless; ask without --gibbs"
     assert complains(table(*question, "--gibbs", "1000"), 0, "the tables hold 0 or 1", said)
     # Zeros alone do no harm: from a known a, every state left is reached.
-    assert table("query", "-m", copies, "--target", "b", "--evidence", "a=1", "--gibbs", "1000")[
-        ::2
-    ] == (0, "")
+    known = ("query", "-m", copies, "--target", "b", "--evidence", "a=1", "--gibbs", "1000")
+    assert table(*known)[::2] == (0, "")
     exact = table.json(*question)["rows"]
     assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
     sampled = table.json("query", "-m", FIGURE, "--target", "好瓜", "--gibbs", "1000")
@@ -253,9 +250,7 @@ def test_sampling_that_cannot_reach_every_state_says_so(table, copies, monkeypat
 
 def test_a_value_after_a_target_may_be_target_or_evidence_and_is_refused(table, copies):
     question = ("query", "-m", copies, "--target", "a=1", "b=1")
-    said = (
-        "b=1: neither target nor evidence; write --target b=1 for a joint probability, or --evid"
-    )
+    said = "b=1: neither target nor evidence; write --target b=1 for a joint probability, or --ev"
     assert complains(table(*question), 2, said)
     joint = table("query", "-m", copies, "--target=a=1", "--target", "b=1", "--evidence", "c=0")
     assert joint[:2] == (0, "a\tb\tprobability\n1\t1\t0.300000\n")
@@ -346,9 +341,8 @@ def test_a_declared_value_counts_though_it_never_occurs(table, model, tosses):
     # It is no unknown value: it has a probability, and there is no warning.
     edge = factors(table, "toss", "edge")
     assert edge[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
-    out = table.out("eval", tosses, *how, "--cv", "5", "--json")
     # Each fold leaves one toss out: -log P(one | toss), worked out by hand.
-    log_loss = json.loads(out)["log_loss"]
+    log_loss = json.loads(table.out("eval", tosses, *how, "--cv", "5", "--json"))["log_loss"]
     heads, tails = ((Fraction(5, 6) * Fraction(n, 7), Fraction(1, 6) / 3) for n in (3, 2))
     likely = [float(own / (own + other)) for own, other in (heads, tails)]
     assert log_loss == pytest.approx(-(3 * log(likely[0]) + 2 * log(likely[1])) / 5)

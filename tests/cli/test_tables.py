@@ -412,9 +412,6 @@ def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
 
 
 def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
-    assert load_classifier(str(tmp_path / "data" / "m.nbspam")).settings.columns == (
-        ("title", "body"), "queue",
-    )  # fmt: skip
     (tmp_path / "new.csv").write_text("body,title\nwhat does it cost,price\n")
     whole = nbspam("classify", tmp_path / "new.csv")[1]
     assert whole.startswith("sales\t")
@@ -424,10 +421,8 @@ def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     assert nbspam("update", tickets)[1] == "already known 4\n"
     (tmp_path / "one.csv").write_text("body,title\nit does not start,broken\n")
     assert nbspam("unlearn", tmp_path / "one.csv")[1] == "un-learned 1\n"
-    assert (
-        nbspam("relabel", "--to", "sales", tmp_path / "one.csv")[1]
-        == "learned 1 that the model did not know\n"
-    )
+    relabelled = nbspam("relabel", "--to", "sales", tmp_path / "one.csv")[1]
+    assert relabelled == "learned 1 that the model did not know\n"
     assert nbspam("update", tickets)[1] == "already known 3, moved 1\n"
 
 
@@ -463,7 +458,6 @@ def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, 
 
 
 def test_the_library_remembers_columns_too(tmp_path):
-
     (tmp_path / "a.csv").write_text(TICKETS.replace("queue,title", "label,title"))
     (tmp_path / "b.csv").write_text("x,body\nbroken,what does it cost\n")
     model = library.train(tmp_path / "a.csv")
