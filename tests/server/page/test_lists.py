@@ -64,12 +64,6 @@ def test_a_sender_that_no_line_can_hold_has_no_buttons(page, box, lists, sender)
     assert lists() == {}
 
 
-def test_a_hostile_sender_is_text(page, box):
-    put(box, 1, b"From: <<b>x</b>@evil.example>\n\nx\n")
-    text = page.get(HEAD + key_of(1)).text
-    assert "<b>x" not in text
-
-
 def test_a_list_that_cannot_be_read_or_written_is_told(page, box, tmp_path):
     put(box, 1)
     (tmp_path / "m.lists").write_text("nonsense\n")
