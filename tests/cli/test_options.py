@@ -32,7 +32,7 @@ from nbspam.cli.options import (
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
-from support import FROM, HAM, SPAM, complains, run_nbspam, write_files
+from support import HAM, SPAM, complains, run_nbspam, write_files
 
 
 def test_a_word_becomes_a_value():
@@ -266,13 +266,6 @@ def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeyp
 
     assert nbspam("train", *patterns)[1].startswith("read 90 messages (45 ham, 45 spam)")
     assert len(asked) < 10 * 90
-
-
-def test_a_folder_keeps_its_class_within_a_folder_of_another_class(nbspam, model, tmp_path):
-    write_files(tmp_path / "mail", {"Inbox": FROM + HAM, "Junk": FROM + SPAM})
-    options = ("--spam", tmp_path / "mail/Junk", "--ham", tmp_path / "mail")
-
-    assert nbspam("train", *options)[1].startswith("read 2 messages (1 ham, 1 spam)\n")
 
 
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
