@@ -94,22 +94,18 @@ def test_a_range_says_how_many_are_spam(database, berlin):
     note(database, "b", at(1), "spam", 0.94, told="ham")
     note(database, "c", at(1), "spam", 1.0)
     note(database, "d", at(1), "ham", 0.0)
+    note(database, "e", at(1), "unsure", 0.6)  # who leaves it alone says nothing
+    note(database, "f", at(1), "unsure", 0.6, told="ham")
 
     found = course(database, TODAY)
-    low, nineties, sure = found.ranges
+    low, middle, nineties, sure = found.ranges
     assert low == Range(0.0, 0.01, 1, 0.0, 0)
     assert (nineties[:3], nineties.spam) == ((0.9, 0.99, 5), 4)
     assert nineties.mean == pytest.approx((0.9 + 0.92 + 0.96 + 0.989999 + 0.94) / 5)
     assert sure == Range(0.99, 1.0, 1, 1.0, 1)
-    assert [each[2:] for each in found.told] == [(1, 0.94, 0)]  # what was told stands alone too
-
-
-def test_whoever_leaves_unsure_verdicts_alone_says_nothing(database, berlin):
-    note(database, "a", at(1), "unsure", 0.6)
-    note(database, "b", at(1), "unsure", 0.6, told="ham")
-
-    (found,) = course(database, TODAY).ranges
-    assert (found.n, found.spam) == (1, 0)
+    assert middle == Range(0.5, 0.9, 1, 0.6, 0)
+    # What was told stands alone too.
+    assert [each[2:] for each in found.told] == [(1, 0.6, 0), (1, 0.94, 0)]
 
 
 def test_the_range_to_tell_of_is_one_of_probable_spam_if_there_is_any(database, berlin):
