@@ -70,11 +70,6 @@ WORDS = {
 }  # fmt: skip
 
 
-def streams(kind):
-    """Bytes that are nearly a conversation, and bytes that are none."""
-    return st.lists(st.sampled_from(WORDS[kind]), max_size=8).map(b"".join) | st.binary()
-
-
 async def converse(kind, pieces, ends):
     client = await Client(kind, desk(limits={"message_bytes": 200})).send(*pieces)
     if ends:
@@ -91,7 +86,8 @@ async def converse(kind, pieces, ends):
 @given(data=st.data())
 @examples(300)
 def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
-    stream = data.draw(streams(kind))
+    nearly_a_conversation = st.lists(st.sampled_from(WORDS[kind]), max_size=8).map(b"".join)
+    stream = data.draw(nearly_a_conversation | st.binary())
     places = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
     ends = data.draw(st.booleans())
     cuts = zip([0, *places], [*places, len(stream)], strict=True)
@@ -375,22 +371,16 @@ class NoMemory:
     __getitem__ = raising(MemoryError)
 
 
-async def test_a_connection_for_which_there_is_no_memory_is_told_to_try_again():
+async def test_a_message_for_which_connection_or_judge_has_no_memory_is_to_be_sent_again():
     for place in ("keep", "message"):
         client = Client(SpamdConnection, desk())
         setattr(client.connection, place, raising(MemoryError))
         await client.send(check(SPAM))
         assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
-
-
-@pytest.mark.parametrize(
-    ("kind", "answer"), [(SpamdConnection, b"75"), (RspamdConnection, b"503")]
-)
-async def test_a_message_for_which_its_judge_has_no_memory_is_to_be_sent_again(kind, answer):
-    at = desk()
-    client = await Client(kind, at).send(requests(b"no memory")[kind])
-    assert client.answer.split()[1] == answer
-    assert (at.failures, at.tally.total("trouble busy")) == (1, 1)
+    for kind, answer in ((SpamdConnection, b"75"), (RspamdConnection, b"503")):
+        client = await Client(kind, at := desk()).send(requests(b"no memory")[kind])
+        assert client.answer.split()[1] == answer
+        assert (at.failures, at.tally.total("trouble busy")) == (1, 1)
 
 
 async def test_what_is_read_without_memory_for_it_is_refused_once():

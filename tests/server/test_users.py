@@ -128,12 +128,6 @@ def test_the_folder_of_users_must_be_one_that_may_be_entered(tmp_path, monkeypat
 # ---- which user it is, by protocol ----
 
 
-def users_of(kind, *pieces):
-    """Return the users that a desk's judge and teacher heard of."""
-    at = talk(kind, *pieces, ends=True).desk
-    return at.judge.users + at.teacher.users
-
-
 PASSED = f"Password: {PASSWORD.decode()}"
 BOTH = ("User: ann", "Deliver-To: <bob@b.example>")  # of which the second goes before the first
 
@@ -158,7 +152,8 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
             "ann@b.example,,bob@b.example,ann@b.example,,ann@b.example",
         ),
     ):
-        assert users_of(kind, *pieces) == users.split(",")
+        at = talk(kind, *pieces, ends=True).desk
+        assert at.judge.users + at.teacher.users == users.split(",")
 
 
 # ---- models of their own ----
