@@ -266,6 +266,7 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     is_text: its items are texts and not mail.  many: it has more than two classes.
     Raises UsageError for choices that contradict each other.
     """
+    check_estimate(choices)
     given = decisions_made(choices)
     name = given.pop("preset", "text" if is_text or "strip" in given else "mail")
     if name not in PRESETS:
@@ -315,6 +316,14 @@ def _of_classes(
     if class_prior not in (None, "smoothed"):
         raise UsageError("--dirichlet: gives the classes a prior, as --class-prior; leave out one")
     return list(given[0][1])
+
+
+def check_estimate(choices: SettingsChoices) -> None:
+    """Raise UsageError for a prior of probabilities beside maximum likelihood, which has none."""
+    decisions = decisions_made(choices)
+    for name in ("alpha", "beta", "dirichlet"):
+        if choices.estimate == "mle" and decisions.get(name):  # alpha 0 says the same
+            raise UsageError(f"{option_name(name)}: --estimate mle adds nothing; leave out one")
 
 
 def check_dirichlet(choices: SettingsChoices, columns: TextColumns) -> None:

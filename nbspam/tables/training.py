@@ -18,7 +18,14 @@ from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
 from nbspam.printing import amount_text
-from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, decisions_made, option_name
+from nbspam.settings import (
+    PARAMETERS,
+    SettingsChoices,
+    TableChoices,
+    check_estimate,
+    decisions_made,
+    option_name,
+)
 from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
@@ -298,6 +305,7 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
     columns: with a target.  Of `choices`, those about tokens are refused.
     """
     assert columns.target is not None
+    check_estimate(choices)
     decisions = decisions_made(choices)
     unused = [name for name in decisions if name not in ("model", "dirichlet", *_OF_MODELS)]
     if unused:
