@@ -30,7 +30,7 @@ _NO_LINK = READ_FLAGS | os.O_NOFOLLOW
 _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
-_ELSEWHERE = "give another place with -m"
+_ELSEWHERE = "give another place"
 _REMEDIES = {
     errno.EROFS: "mount its file system to be written",
     errno.EACCES: "let this user write to it and to its folder",
@@ -424,5 +424,5 @@ def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError
     advice = _REMEDIES.get(error.errno or 0)
     # A model that is there is to learn on; another place would have another model.
     if advice is None or not os.path.exists(path):
-        advice = f"{advice} or {_ELSEWHERE}" if advice else _ELSEWHERE
+        advice = f"{advice}, or {_ELSEWHERE}" if advice else _ELSEWHERE
     return ModelFileError(f"{path}: cannot write the {what}: {error.strerror or error}; {advice}")

@@ -319,7 +319,7 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
     """Return the identity of a model; raise ModelFileError unless its header fits the file."""
     again = "write it again as it was made, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
-        raise ModelFileError(f"{path}: not a model; give a file that nbspam wrote with -m")
+        raise ModelFileError(f"{path}: not a model; give a file that nbspam wrote")
     if len(memory) < _HEADER.size:
         raise ModelFileError(f"{path}: truncated within its first {_HEADER.size} bytes; {again}")
     _, _, version, length, checksum, _ = _HEADER.unpack_from(memory)
@@ -486,7 +486,7 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, disk.Stamp]:
 def _check_kind(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise ModelFileError(f"{path}: {kind}; give a model file with -m")
+        raise ModelFileError(f"{path}: {kind}; give a model file")
 
 
 # ---- writing ----
@@ -530,10 +530,10 @@ def _check_target(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise ModelFileError(
-                f"{path}: cannot write the model: not a regular file; give another place with -m"
+                f"{path}: cannot write the model: not a regular file; give another place"
             )
         if _first_bytes(path, len(PREFIX)) not in {b"", PREFIX}:
             raise ModelFileError(
                 f"{path}: cannot write the model: the file there is not a model; "
-                f"give another place with -m"
+                f"give another place"
             )

@@ -503,7 +503,7 @@ def test_a_full_disk_or_an_interrupt_leaves_the_old_model(model, monkeypatch, st
     monkeypatch.setattr(os, step, full_disk)
     reason = "cannot write the model: No space left on device; free some space"
     assert failure(model) == reason
-    assert failure(model.parent / "new") == f"{reason} or give another place with -m"
+    assert failure(model.parent / "new") == f"{reason}, or give another place"
     monkeypatch.setattr(os, step, raising(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         save_state(str(model), {})
@@ -517,7 +517,7 @@ def test_a_model_that_may_not_be_written_is_to_stay_where_it_is(model, monkeypat
         "cannot write the model: Permission denied; let this user write to it and to its folder"
     )
     assert failure(model) == reason
-    assert failure(model.parent / "new") == f"{reason} or give another place with -m"
+    assert failure(model.parent / "new") == f"{reason}, or give another place"
     monkeypatch.setattr(os, "replace", raising(OSError(errno.EROFS, "Read-only file system")))
     reason = "cannot write the model: Read-only file system; mount its file system to be written"
     assert failure(model) == reason
