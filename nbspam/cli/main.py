@@ -116,7 +116,8 @@ class CommandGroup(click.Group):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
             advice = f"see `{ctx.command_path} --help`"
-            ctx.fail(frame.near(f"no command {name!r}", name, names, advice))
+            likely = [each for each in names if each != f"un{name}"]  # the opposite
+            ctx.fail(frame.near(f"no command {name!r}", name, likely, advice))
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -203,10 +203,13 @@ def complaint(error: click.ClickException) -> str:
     if context is None or ";" in text or text.endswith("?"):
         return text
     advice = f"see `{context.command_path} --help`"
+    if text.startswith("Got unexpected extra argument") and "model_path" in context.params:
+        advice = f"give a model with -m, or {advice}"
     if not isinstance(error, click.NoSuchOption):
         return f"{text}; {advice}"
     if isinstance(context.command, click.Group):
         text += " before the command"
+        advice = f"give it after the command, or {advice}"
     return frame.near(text, error.option_name, error.possibilities or (), advice)
 
 

@@ -24,8 +24,8 @@ from support import SPAM, complains, make_maildir, raising, run_nbspam, write_fi
 
 # Wrong usage: status 2.
 USAGE = r"""
-words x | unexpected extra argument (x); see `nbspam words --help`
---pears | --pears: no such option before the command; see `nbspam --help`
+words x | unexpected extra argument (x); give a model with -m, or see `nbspam words --help`
+--pears | no such option before the command; give it after the command, or see `nbspam --help`
 classify --fp-cost | Option '--fp-cost' requires an argument; see `nbspam classify --help`
 classify -m "" | nbspam: --model-file '': no name of a file here; give one
 train $FOLDER -m s3://a/m.nbspam | s3://a/m.nbspam: no name of a file here; give one
@@ -66,6 +66,7 @@ shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the firs
 help trian | no command 'trian'; did you mean train?
 trian | no command 'trian'; did you mean train?
 xyzzy | no command 'xyzzy'; see `nbspam --help`
+learn | no command 'learn'; see `nbspam --help`
 help table tune | no command 'tune'; see `nbspam table --help`
 help train x | nbspam train has no commands; leave out x
 
@@ -249,6 +250,8 @@ train $TEXTS --dirichlet label=3,7 --class-prior uniform | gives the classes a p
 train $TEXTS --dirichlet text=3,7 | --dirichlet text: not the column of the classes
 train $TEXTS --dirichlet 1,1 --dirichlet 2,2 | only the classes have such a prior
 train $TEXTS --dirichlet 1,2,3 | 3 numbers for 2 classes; give one for each
+train $TEXTS --dirichlet 1,2 --estimate mle | --dirichlet: --estimate mle adds nothing; leave
+table train $LIHANG --target Y --alpha 2 --estimate mle -m $OTHER | --alpha: --estimate mle adds
 table train $MELONS --target 好瓜 --hard -m $OTHER | for rows without a class; say --em or
 table train $MELONS --target 好瓜 --em --unlabelled-weight auto -m $OTHER | auto: not a number
 table train $MELONS --target 好瓜 --em --model tan -m $OTHER | tan: not possible with EM
