@@ -161,6 +161,14 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
     def _create_IMAP4(self) -> Wire:  # noqa: N802  its name
         return Wire(self.host, self.port, self.ssl_context if self.ssl else None, self._timeout)
 
+    def idle(self) -> None:
+        """Have the server report changes from now on; it may report some before it agrees."""
+        self._idle_tag = self.wire._command("IDLE")
+        while (said := self.wire._get_response()) is not None:
+            self.wire._check_bye()
+            if self.wire.tagged_commands[self._idle_tag]:
+                raise self.wire.error(said)
+
     def _proc_folder_list(self, folder_data: list[Any]) -> list[tuple[Any, Any, str]]:
         self.folder_encode = False
         try:

@@ -13,10 +13,11 @@ import pytest
 from accounts import book_of
 from fake_imap import AFTER, FakeFolder, _Handler, fake_server, refused_port
 from maildirs import ham, spam
-from nbspam.errors import UsageError
+from nbspam.errors import LostError, UsageError
 from nbspam.imap import accounts, session, wire
 from nbspam.imap.accounts import AccessBook, AccountAccess, ImapUrl, imap_url
 from nbspam.imap.session import AccountSession
+from nbspam.imap.troubles import AccountRefusedError
 from nbspam.sources import files
 from nbspam.sources import items as source_items
 from support import complains, json_lines, write_files
@@ -425,6 +426,23 @@ def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
         assert found.junk_folder(found.folders(), None) == junk
         prefix = "INBOX." if "INBOX." in namespaces else ""
         assert found.name_of("New", [name]) == f"{prefix}New"
+
+
+def test_what_a_server_says_before_it_lets_us_wait_is_no_refusal(server, monkeypatch):
+    monkeypatch.setattr(_Handler, "do_idle", lambda *_: b"* OK hm\r\n* 1 EXISTS\r\n+ idling\r\n")
+    ours, theirs = socket.socketpair()
+    with ours, theirs, AccountSession(imap_url(server.url()), book_of()) as found:
+        found.open("INBOX")
+        found.uids()
+        found.wait(60.0, ours)  # not a second: there is new mail
+        server.answers["IDLE"] = [b"TAG NO [LIMIT] no\r\n", b"TAG BAD no\r\n", b"* BYE bye\r\n"]
+        for error, words in (
+            (LostError, "the server is busy"),
+            (AccountRefusedError, "the server refuses IDLE"),
+            (LostError, "connection lost"),
+        ):
+            with pytest.raises(error, match=words):
+                found.wait(60.0, ours)
 
 
 def test_a_folder_whose_name_is_no_utf7_is_left_out(server):
