@@ -293,10 +293,10 @@ class SortingChoices:
 class SortedMessage:
     """A message, its label and its move; in a dry run, the move that it would make."""
 
-    name: str  # its path within the Maildir before
+    name: str  # its path within the Maildir before, or its URL in an account
     label: str
     probability: float | None  # None: the label is the user's
-    moved_to: str | None  # its path afterwards; None: it was not moved
+    moved_to: str | None  # its path afterwards, or the folder or keyword; None: not moved
 
 
 @dataclass(slots=True)
