@@ -293,8 +293,8 @@ def share_command(
     from nbspam.sharing.sharer import snapshot
 
     with closing(sharer_for(choices, model_path)) as sharer:
-        users = sharer.outbox.users_folder()
-        place = snapshot(sharer, str(folder), users_in(users) if users else [])
+        of_users = sharer.outbox.users_folder()
+        place = snapshot(sharer, str(folder), users_in(of_users) if of_users else [])
     said = f"{folder}: the models as of record {place.n_read:,} of the log"
     output.echo_result(as_json, {"folder": folder, "records": place.n_read}, said)
 

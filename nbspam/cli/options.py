@@ -560,13 +560,13 @@ def _read_loss(path: str, classes: tuple[str, ...]) -> "Rule":
             raise UsageError(f"more than {_MAX_LOSS_BYTES:,} bytes")
         return loss_matrix(json.loads(data), classes)
     except OSError as error:
-        reason = error.strerror or "cannot be read"
+        fault = error.strerror or "cannot be read"
     except (ValueError, RecursionError):
-        reason = "not JSON"
+        fault = "not JSON"
     except UsageError as error:
-        reason = str(error)
+        fault = str(error)
     raise UsageError(
-        f'--loss {path}: {reason}; write {{"actions": [name, …], "loss": {{class: [cost, …], …}}}}'
+        f'--loss {path}: {fault}; write {{"actions": [name, …], "loss": {{class: [cost, …], …}}}}'
     )
 
 

@@ -320,9 +320,9 @@ class _PostgresLog(SharedLog):
 
     def end(self) -> LogEnd:
         """Return identifier and length; rows that others removed count as trimmed, too."""
-        trimmed = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
+        before = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
-            found = connection.execute(f"SELECT id, last, {trimmed} FROM {self._table}_log")
+            found = connection.execute(f"SELECT id, last, {before} FROM {self._table}_log")
         identity, last, trimmed = self._row(found)
         return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS)
 

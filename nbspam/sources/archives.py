@@ -216,8 +216,8 @@ def files_in(
                 continue
             if kind_by_name(name) in PACKED:
                 member = member._replace(problem=_NESTED)
-            kind = "unsure" if found == "mail" else found
-            yield member._replace(name=place.below + name), place.label_of(name), kind
+            content = "unsure" if found == "mail" else found
+            yield member._replace(name=place.below + name), place.label_of(name), content
 
 
 def _split(name: str) -> tuple[str, str]:

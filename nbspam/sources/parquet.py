@@ -40,8 +40,8 @@ def parquet_rows(
         for batch in opened.batches(picked.names):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
             labels = _words(batch, picked.columns.label, picked.class_names)
-            names = _words(batch, picked.id)
-            yield from map(TextRow, labels, _data(texts), names, repeat(is_text))
+            row_names = _words(batch, picked.id)
+            yield from map(TextRow, labels, _data(texts), row_names, repeat(is_text))
 
 
 def parquet_cells(
