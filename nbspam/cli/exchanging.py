@@ -271,6 +271,8 @@ def share_command(
     if (folder is None) != (action == "status"):
         wrong = "no FOLDER; name one" if folder is None else f"needs no folder; leave {folder} out"
         raise UsageError(f"share {action}: {wrong}")
+    if action != "join" and output.is_named("users"):
+        raise UsageError(f"share {action}: --users is for join; leave it out")
     if action == "join":
         from nbspam.sharing.sharer import join_log
 

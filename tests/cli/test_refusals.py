@@ -138,6 +138,7 @@ doubts --ham $FOLDER/ham --spam $NEW | fewer than two different messages of clas
 doubts -0 --json $FOLDER | two forms of answer
 classify -0 --json | --json and -0: two forms of answer; leave out one
 classify --csv -0 | -0 and --csv: two forms of answer; leave out one
+share snapshot new --users users | share snapshot: --users is for join; leave it out
 deny --forget | --forget: no address; name those to take off the list
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
