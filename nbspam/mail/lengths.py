@@ -240,8 +240,8 @@ LEFT, RIGHT, IN_SIGHT = b"left", b"right", b"near"
 def far(value: bytes) -> bytes | None:
     """Return whether a length leads out of sight: to the left or above, or to the right.
 
-    IN_SIGHT is in sight and has room for text, b"" has none.  Percentages are of a box, which may be
-    narrower than the window.
+    IN_SIGHT is in sight and has room for text, b"" has none.  Percentages are of a box, which may
+    be narrower than the window.
     """
     pixels = read_pixels(value)
     if pixels is None:
