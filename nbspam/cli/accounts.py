@@ -179,7 +179,11 @@ def setup_command(
     from nbspam.imap.accounts import imap_url
     from nbspam.imap.session import AccountSession
 
-    is_account_name(account)  # raises for a misspelt name
+    if not is_account_name(account):
+        raise click.UsageError(
+            f"{account}: not an account; write imaps://USER@HOST/, or [account.NAME] into"
+            f" {frame.config_path()}"
+        )
     table = configured_accounts().get(account, {"url": account})
     url = imap_url(table["url"])
     model_path = table.get("model-file", model_path)

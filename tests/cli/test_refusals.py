@@ -44,6 +44,7 @@ prune --half-life inf | --half-life inf is not a number
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
 filter --sure .9 | --sure: for --learn confident; give it, too
+setup work | work: not an account; write imaps://USER@HOST/, or [account.NAME] into
 sort $BOX --log json | --log: for --watch; give it, too
 sort $BOX --flag S | --flag S: not a letter that people set (programs set P, R, S and T); give --f
 sort $BOX --flag FF | --flag FF: not a letter that people set
