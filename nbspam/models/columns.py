@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics, blocks_of_rows
+from nbspam.models.base import DataError, Statistics, blocks_of_rows, refuse_large
 from nbspam.models.smoothing import SmoothedModel, addend, addends
 from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
 
@@ -175,7 +175,10 @@ class ColumnModel(SmoothedModel):
         return None if self.dirichlet is None else self.dirichlet[-1]
 
     def _begin(self, X: Any) -> None:
-        self.levels_ = self._levels_of(X)
+        levels = self._levels_of(X)
+        n_values = levels.sum(dtype=np.float64)
+        refuse_large(self._at("fit"), f"tables of {n_values:,.0f} values", (n_values,))
+        self.levels_ = levels
 
     def _levels_of(self, X: Any) -> Codes:
         """Return the number of values of each column, from the parameter or the first rows."""

@@ -293,6 +293,7 @@ ROWS = [[0, 1], [1, 0]]
     [
         ({"levels": [2]}, ROWS, "levels"),
         ({"levels": [2, -1]}, ROWS, "levels"),
+        ({"levels": [2, 1 << 62]}, ROWS, "GiB, more than the 1 GiB allowed"),
         ({}, [[0, 1], [2, 0]], "column 0 has a code above 1"),
         ({}, [[0, 1], [0.5, 0]], "not a whole number"),
         ({}, [[0, 1], [1e300, 0]], "column 0 has a code above 1"),
