@@ -392,7 +392,8 @@ def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
     value: raw, that is, possibly folded.  The word is a media type, an encoding or the like.
     """
     value = unfold(value)
-    words = b"/".join(map(bytes.strip, value.partition(b";")[0].split(b"/"))).split(None, 1)
+    word = _COMMENTS.sub(b" ", value.partition(b";")[0])
+    words = b"/".join(map(bytes.strip, word.split(b"/"))).split(None, 1)
     return words[0].lower() if words else b"", parameters(value)
 
 

@@ -230,6 +230,8 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
         (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
         (b"Subject: x\nContent-Type: ; charset=utf-8\n\nhi", "hi", ()),
         (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
+        (b"Subject: x\nContent-Type: (a) text/(b)html\n\n<b>hi", "hi", ()),
+        (b"Subject: x\nContent-Type: \"text/html\"\n\n<b>hi", "hi", ()),
         (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
         (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
         (MIXED + b"nothing", "nothing", ("no-boundary",)),
