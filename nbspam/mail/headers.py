@@ -7,6 +7,7 @@ parameters of RFC 2231 or bytes beyond ASCII.
 
 import re
 from binascii import Error, a2b_base64, a2b_qp, a2b_uu
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -182,7 +183,7 @@ class OpenedMessage(NamedTuple):
 
 def open_message(data: bytes) -> OpenedMessage:
     """Return a message as its readers take it, without From_ lines and the CRs of line ends."""
-    data = with_line_feeds(data)
+    data = with_line_feeds(data).removeprefix(BOM_UTF8)  # which editors leave in files
     # The pattern always matches, because it matches nothing, too.
     start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
     if start == len(data) or looks_like_header(data, start):

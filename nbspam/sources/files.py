@@ -11,6 +11,7 @@ import posixpath
 import re
 import stat
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import islice
@@ -467,15 +468,15 @@ class Blaming:
 
 def _problem(name: str, error: BaseException) -> str | None:
     """Return the message for an error of reading; None for any other error."""
+    # By the name of its module, whose import takes a while, and which few files need.
+    if isinstance(error, EOFError) or type(error).__module__ in ("gzip", "zlib", "_lzma"):
+        return f"{name}: damaged ({error}); restore it from its source"
     if isinstance(error, OSError):
         where = error.filename if isinstance(error.filename, str) else name
         reason = error.strerror or str(error)
         return f"{where}: cannot be read ({reason}); check it and its rights"
     if isinstance(error, ValueError):
         return f"{name}: {error}"
-    # By the name of its module, whose import takes a while, and which few files need.
-    if isinstance(error, EOFError) or type(error).__module__ in ("zlib", "_lzma"):
-        return f"{name}: damaged ({error}); restore it from its source"
     return None
 
 
@@ -484,7 +485,8 @@ def _problem(name: str, error: BaseException) -> str | None:
 
 def begins_with_from_line(head: bytes) -> bool:
     """Return whether bytes begin with the From_ line of an mbox."""
-    return FROM_LINE.match(head, 0, LOOKAHEAD) is not None
+    # Some programs of Windows put a byte order mark before it, and others empty lines.
+    return FROM_LINE.match(head.lstrip(BOM_UTF8 + b"\r\n"), 0, LOOKAHEAD) is not None
 
 
 def read_raw_message(stream: BinaryIO, head: bytes = b"") -> bytes:

@@ -39,6 +39,7 @@ it.
 
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -398,7 +399,8 @@ def _mbox_items(
     from nbspam.sources.mailboxes import gmail_class, is_gone, mbox_messages, unwrap
 
     pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
-    messages = mbox_messages(chain(filter(None, (head,)), pieces))
+    start = (head or next(pieces, b"")).removeprefix(BOM_UTF8)
+    messages = mbox_messages(chain(filter(None, (start,)), pieces))
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         if name == "-" or not is_gone(first[0], 0):

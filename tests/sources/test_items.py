@@ -9,6 +9,7 @@ import random
 import shutil
 import sys
 import tarfile
+from codecs import BOM_UTF8
 from pathlib import Path
 from unittest.mock import patch
 
@@ -172,6 +173,12 @@ def test_a_file_named_mbox_may_hold_one_message_without_from_line(message, tmp_p
     write(tmp_path / "Trash", b"")  # an empty mailbox
     write(tmp_path / "2024", b"")
     assert read(tmp_path) == read(path) == [Item(str(path), None)]
+
+
+@pytest.mark.parametrize("start", [b"\n\r\n", BOM_UTF8])
+def test_an_mbox_may_begin_with_empty_lines_or_a_byte_order_mark(start, tmp_path):
+    assert data(write(tmp_path / "box", start + MBOX)) == MAIL
+    assert data("-", stdin=start + MBOX) == MAIL
 
 
 def test_formats_eml_and_mbox_hold_for_every_file(tmp_path, monkeypatch):
