@@ -220,6 +220,9 @@ def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
         raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
     if values["watch"] and output.is_named("as_json"):
         raise UsageError("--json: for the report of one run; --watch has --log json")
+    for option in ("spam-folder", "unsure-folder"):
+        if values["flag"] is not None and output.is_named(option.replace("-", "_")):
+            raise UsageError(f"--{option}: no mail moves with --flag; leave one of them out")
     for option in ("log", "metrics"):
         if output.is_named(option) and not values["watch"]:
             raise UsageError(f"--{option}: for --watch; give it, too")
