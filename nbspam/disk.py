@@ -408,6 +408,22 @@ def is_full(error: OSError) -> bool:
 
 
 @contextlib.contextmanager
+def keeping_notes(path: str, who: str) -> Iterator[None]:
+    """Raise ModelFileError if a file of SQLite cannot be used within the block; who: keeps it."""
+    import sqlite3  # a verdict needs none
+
+    try:
+        yield
+    except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
+        why, advice = str(error), "free it, or remove it"
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        is_no_room = isinstance(error, OSError) and is_full(error)
+        if is_no_room or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+            why, advice = "the disk is full, or it fails", "free some space"
+        raise ModelFileError(f"{path}: {why}; {who} keeps its notes there; {advice}") from error
+
+
+@contextlib.contextmanager
 def writing(path: str, what: str = "model") -> Iterator[None]:
     """Raise `unwritable` instead of the system's errors within the block."""
     try:

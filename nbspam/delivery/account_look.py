@@ -28,8 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.delivery.maildir import MOVING
-from nbspam.disk import check_own, locked, make_file, make_folder, parent_folder, resolved
-from nbspam.errors import ModelFileError
+from nbspam.disk import (
+    check_own,
+    keeping_notes,
+    locked,
+    make_file,
+    make_folder,
+    parent_folder,
+    resolved,
+)
 from nbspam.imap.session import AccountSession, MessageHead
 from nbspam.sources.files import MAX_MESSAGE
 
@@ -134,14 +141,8 @@ class AccountMemory:
 
     # ---- the file ----
 
-    @contextmanager
-    def _careful(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
-            raise ModelFileError(
-                f"{self.path}: {error}; sorting keeps its notes there; free it, or remove it"
-            ) from error
+    def _careful(self) -> AbstractContextManager[None]:
+        return keeping_notes(self.path, "sorting")
 
     def _connected(self) -> sqlite3.Connection:
         is_there = os.path.lexists(self.path)

@@ -1,5 +1,6 @@
 """Sorting an account from its first day: nothing lost or doubled, whatever fails."""
 
+import errno
 import json
 import shlex
 import shutil
@@ -845,6 +846,19 @@ def test_damaged_notes_are_one_line(box, nbspam):
     with closing(sqlite3.connect(path)) as other:
         other.execute("PRAGMA user_version = 9")
     assert complains(nbspam("sort", box.server.url()), 1, "not the notes of an account")
+
+
+def test_notes_are_not_to_be_removed_for_a_full_disk(box, nbspam, monkeypatch):
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+    told = "the disk is full, or it fails; sorting keeps its notes there; free some space"
+    for name, full in (
+        ("sqlite3.connect", error),
+        ("nbspam.delivery.account_look.make_file", OSError(errno.ENOSPC, "No space left")),
+    ):
+        monkeypatch.setattr(name, raising(full))
+        box.model.with_name(f"{box.model.name}.accounts").unlink(missing_ok=True)
+        assert complains(nbspam("sort", box.server.url()), 1, told)
 
 
 def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(

@@ -14,15 +14,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nbspam.counts.lessons import Outcome
-from nbspam.disk import check_own, locked, make_file, parent_folder, resolved
-from nbspam.errors import ModelFileError
+from nbspam.disk import check_own, keeping_notes, locked, make_file, parent_folder, resolved
 from nbspam.verdicts import Evidence
 
 N_REASONS = 3  # tokens that are shown in a list of messages
 _GROWN = 1.1  # times as much learned as before: verdicts are new, ever more rarely
 _KEPT = 90 * 86_400  # seconds for messages that have gone; the course shows a month
 _WAIT = 10.0  # seconds for another worker that writes
-_DISK_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 _VERSION = 1
 _TABLES = f"""
 CREATE TABLE seen (
@@ -123,16 +121,12 @@ class Database:
     @contextlib.contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """Yield the open file; its changes are on disk when the block has ended."""
-        try:
-            with contextlib.closing(self._connected()) as connection, connection:
-                yield connection
-        except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
-            why, advice = str(error), "free it, or remove it"
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:
-                why, advice = "the disk is full, or it fails", "free some space"
-            raise ModelFileError(
-                f"{self.path}: {why}; --web keeps its notes there; {advice}"
-            ) from error
+        with (
+            keeping_notes(self.path, "--web"),
+            contextlib.closing(self._connected()) as connection,
+            connection,
+        ):
+            yield connection
 
     def _connected(self) -> sqlite3.Connection:
         try:
