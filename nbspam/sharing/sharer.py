@@ -20,7 +20,7 @@ import numpy as np
 from nbspam import __version__
 from nbspam.counts.ledger import LabelChange, LogProgress, respelt
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.disk import locked, make_folder, parent_folder, resolved, stamp_of
+from nbspam.disk import locked, make_folder, replacing, resolved, stamp_of
 from nbspam.errors import InputError, ModelFileError, SharedLogError, UsageError
 from nbspam.printing import amount_text
 from nbspam.sharing.logs import (
@@ -385,18 +385,21 @@ def join_log(folder: str, path: str, users: str | None) -> LogPosition:
     if users is None and os.path.exists(of_users):
         raise UsageError(f"{folder}: has models of users; say with --users where they go")
     try:
-        make_folder(parent_folder(path))
+        copies = {site: path}
         if users is not None and os.path.exists(of_users):
-            shutil.copytree(of_users, users)
-        if os.path.exists(site):
-            shutil.copyfile(site, path)
-            os.chmod(path, 0o600)
+            make_folder(users)
+            for name in os.listdir(of_users):
+                copies[os.path.join(of_users, name, _MODEL)] = os.path.join(users, name, _MODEL)
+        for old, new in copies.items():
+            if os.path.exists(old):
+                with open(old, "rb") as source, replacing(new) as file:
+                    shutil.copyfileobj(source, file)
     except OSError as error:
         raise ModelFileError(
             f"{path}: {error.strerror or error}; make room, and join again"
         ) from error
-    with closing(Outbox(site)) as old, closing(Outbox(path)) as outbox:
-        outbox.note_read(old.place(), old.seen())
+    with closing(Outbox(site)) as begun, closing(Outbox(path)) as outbox:
+        outbox.note_read(begun.place(), begun.seen())
         if users is not None:
             outbox.keep_users(users)
         return outbox.place()

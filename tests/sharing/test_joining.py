@@ -30,7 +30,10 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
     place = snapshot(sharer, folder, ["ann"])
     with pytest.raises(UsageError, match="has models of users; say with --users where they go"):
         join_log(folder, to, None)
+    owner = os.geteuid() or 12345  # root joins for the owner of the folder
+    os.chown(tmp_path, owner, -1)
     joined = join_log(folder, to, theirs)
+    assert {path.stat().st_uid for path in (tmp_path / "new").rglob("*")} == {owner}
     new = TaughtModels(to, theirs)
 
     assert place.n_read == joined.n_read == 2
