@@ -113,7 +113,10 @@ def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
     """Return the weights as float64 (n_docs,), or None if none are given; raises DataError."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        weight = np.full(n_docs, np.nan)
     if weight.shape != (n_docs,) or not (np.isfinite(weight) & (weight >= 0)).all():
         raise DataError(
             f"{where}: sample_weight must be one finite number, 0 or more, for each of "
@@ -220,10 +223,13 @@ class Scored:
         return f"{type(self).__name__}({given})"
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy on these documents, 0 to 1."""
+        """Return the accuracy on these documents, 0 to 1; raises DataError if none counts."""
         where, predicted = f"{type(self).__name__}.score", self.predict(X)
         right = predicted == checked_labels(y, len(predicted), where)
-        return float(np.average(right, weights=checked_weight(sample_weight, len(right), where)))
+        weight = checked_weight(sample_weight, len(right), where)
+        if not (len(right) if weight is None else weight.any()):
+            raise DataError(f"{where}: no document counts; give one of a weight above zero")
+        return float(np.average(right, weights=weight))
 
     def get_metadata_routing(self) -> Any:
         """Return which methods take weights; only scikit-learn calls this, if it routes."""
