@@ -174,15 +174,18 @@ def to_utf8(
     """
     name, codec, decode, may_be_utf8, has_ascii = _declared(declared or "")
     # Most text is ASCII, whatever it is declared to be.
-    if has_ascii and data.isascii() and not (ESCAPE in data and (may_be_utf8 or not codec)):
-        return data, None if codec else "charset-unknown"
+    if has_ascii and data.isascii():
+        is_plain = may_be_utf8 or codec in ("", "ascii")
+        if not (is_plain and ESCAPE in data and data.find(b"\x1b$") >= 0):
+            return data, None if codec else "charset-unknown"
     if may_be_utf8 and is_utf8(data) and (ESCAPE not in data or data.find(b"\x1b$") < 0):
         return data.removeprefix(codecs.BOM_UTF8), None
     if data.startswith(MARKED) and (not codec or codec.startswith("utf")):
         return _utf8(data.decode(_marked(data), "replace")), None
     if codec == "utf-16" and data[::2].count(0) > data[1::2].count(0):  # no mark says so
         codec, decode = "utf-16-be", codecs.utf_16_be_decode
-    if decode is not None and codec != "ascii":
+    is_marked = data.startswith(codecs.BOM_UTF8) and is_utf8(data)
+    if decode is not None and codec != "ascii" and not is_marked:
         try:
             return _utf8(decode(data)[0]), None
         except UnicodeError:

@@ -106,6 +106,8 @@ FAPIAO, RUSSIAN = "免费发票优惠多多", "Добрый день! Высыл
         ("您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000", "gb2312", None, "missing"),
         ("こんにちは", "iso2022_jp", None, "missing"),
         ("こんにちは", "iso2022_jp", "klingon", "unknown"),
+        ("こんにちは", "iso2022_jp", "us-ascii", "wrong"),
+        (RUSSIAN, "utf-8-sig", "koi8-r", "wrong"),
         ("안녕하세요", "iso-2022-kr", None, "missing"),
         (RUSSIAN, "koi8-r", None, "missing"),
         (RUSSIAN, "windows-1251", None, "missing"),
