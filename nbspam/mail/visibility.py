@@ -55,7 +55,7 @@ _OWN: dict[bytes, css.Declared] = {
     b"details": {},
     b"summary": {"closes": -1.0},
     # A drawing shows only its texts, and no definitions for later use.
-    b"svg": {"closes": 1.0, "color": css.BLACK, "text-fill": css.CURRENT},
+    b"svg": {"closes": 1.0, "color": css.BLACK},
     b"text": {"closes": -1.0},
     b"foreignobject": {"closes": -1.0},
     **{
@@ -177,7 +177,7 @@ def style_of(
     """
     if not attributes and not blocks and name not in _OWN:  # of most tags
         return None
-    normal = css.read_hints(name, attributes)
+    normal = {} if name == b"svg" else css.read_hints(name, attributes)
     if name in _OWN:
         normal = {**_OWN[name], **normal}
     if name in _DRAWN:  # its attributes are properties
@@ -194,6 +194,7 @@ def style_of(
         declared["closes"] = 1.0
     if name in _DRAWN:
         declared["color"] = declared.get("fill") or (css.BLACK if name == b"svg" else None)
+        declared["text-fill"] = css.CURRENT if name == b"svg" else None
     if name == b"dialog" and b"open" not in attributes:
         declared.setdefault("display", b"none")
     if name == b"a" and b"href" in attributes:

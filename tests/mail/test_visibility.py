@@ -251,6 +251,7 @@ def test_a_block_is_shown(attributes):
         ("<p style=-webkit-text-fill-color:#fff>no <b style=color:red>no</b>", "", "no no"),
         ("<p style=-webkit-text-fill-color:red>a<svg fill=#fff><text>no", "a", "no"),
         ("<p style=-webkit-text-fill-color:#fff><svg><text>a", "a", ""),
+        ("<svg hidden style=-webkit-text-fill-color:#fff><text>a", "a", ""),
         # Values that together hide text, or show it.
         ("<p style=font-size:60px>a <b style=font-size:15%>b", "a b", ""),
         ("<p style='font-size:60px;opacity:.5'>a <b style=font-size:15%>b", "a b", ""),
