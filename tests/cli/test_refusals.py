@@ -430,6 +430,7 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("", 2, "no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"),
         ("--spamd here", 2, "--spamd here: not an address; write HOST:PORT, or a path"),
         ("--spamd /none/a/b", 1, "--spamd /none/a/b: no folder /none/a; make it"),
+        ("--http 192.0.2.1:7", 1, "requested address; give another address"),
         ("--http 0 --password-file none", 1, "--password-file none: No such file"),
         (f"--http 0 --password-file {password}", 1, no_password),
         ("--milter 0 --reject-above 2", 2, "--reject-above"),
@@ -469,7 +470,8 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = nbspam("serve", "-m", trained, "--spamd", port)
-    assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
+    said = f"--spamd 127.0.0.1:{port}: Address already in use; give another address"
+    assert complains(found, 1, said)
 
 
 NO_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"

@@ -40,19 +40,6 @@ def test_what_is_no_address_is_refused():
     for text in ("", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1", "unix:/spamd"):
         with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
             address_of("--spamd", text)
-    with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
-        listen({"spamd": [], "http": []})
-
-
-def test_an_address_that_cannot_be_had_is_told(tmp_path):
-    with listening("--http", Address("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(InputError, match=f":{port}: Address already in use; give another a"):
-            listening("--http", Address("127.0.0.1", port))
-    with pytest.raises(InputError, match="give another address"):
-        listening("--http", Address("192.0.2.1", 7))
-    with pytest.raises(InputError, match=r"--spamd .*/none/spamd: no folder .*/none; make it"):
-        listening("--spamd", Address(path=str(tmp_path / "none" / "spamd")))
 
 
 def test_a_vanished_peer_is_noticed():
