@@ -235,14 +235,13 @@ def test_mail_passes_if_the_server_is_silent_or_takes_no_connection_unless_told(
 
 
 def test_a_report_does_not_move_the_score_unless_reports_teach(tmp_path, own_model):
-    data = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
     for options, is_taught in (((), False), (("--report-teaches",), True)):
         with serving(own_model, tmp_path, "--allow-tell", "--jobs", "1", *options) as served:
             to = ["-U", served.spamd]
-            before = spamc(*to, "-c", data=data)[1]
-            said = spamc(*to, "-C", "report", data=data)[1]
+            before = spamc(*to, "-c", data=LESSON)[1]
+            said = spamc(*to, "-C", "report", data=LESSON)[1]
             assert said.startswith(b"Message success" if is_taught else b"Unable to report")
-            assert (spamc(*to, "-c", data=data)[1] != before) == is_taught
-            said = spamc(*to, "-C", "revoke", data=data)[1]
+            assert (spamc(*to, "-c", data=LESSON)[1] != before) == is_taught
+            said = spamc(*to, "-C", "revoke", data=LESSON)[1]
             assert said.startswith(b"Message success" if is_taught else b"Unable to report")
             assert bool(served.metrics()['nbspam_lessons_total{outcome="moved"}']) == is_taught
