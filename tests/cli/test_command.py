@@ -164,20 +164,20 @@ def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, m
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
 
 
-def test_a_closed_or_full_stream_that_is_not_needed_changes_nothing(trained, folder):
-    for words, status, out in (
-        ("predict 1.eml 2>&-", 0, b"ham\n"),
-        ("predict 1.eml <&-", 0, b"ham\n"),
-        ("predict -v 1.eml 2>/dev/full", 0, b"ham\n"),
-        ("classify --exit-code none 2>/dev/full", 3, b""),
+def test_only_a_closed_or_full_stream_that_is_needed_is_a_failure_in_one_line(trained, folder):
+    closed = b"nbspam: standard output: closed; send it to a file, a pipe or /dev/null\n"
+    with_results = "predict", "classify --json", "explain", "tokens", "--help"
+    for words, *expected in (
+        ("predict 1.eml 2>&-", 0, b"ham\n", b""),
+        ("predict 1.eml <&-", 0, b"ham\n", b""),
+        ("predict -v 1.eml 2>/dev/full", 0, b"ham\n", b""),
+        ("classify --exit-code none 2>/dev/full", 3, b"", b""),
+        ("update -q --ham 1.eml >&-", 0, b"", b""),
+        *((f"{words} 1.eml >&-", 1, b"", closed) for words in with_results),
     ):
-        assert run_in_shell(words, folder / "ham") == (status, out, b""), words
-
-
-def run_in_shell(words, folder):
-    command = ["sh", "-c", f"exec {sys.executable} -m nbspam {words}"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
-    return done.returncode, done.stdout, done.stderr
+        command = ["sh", "-c", f"exec {sys.executable} -m nbspam {words}"]
+        done = subprocess.run(command, cwd=folder / "ham", capture_output=True, check=False)
+        assert [done.returncode, done.stdout, done.stderr] == expected, words
 
 
 def test_no_file_or_socket_takes_the_place_of_a_closed_stream():
@@ -185,14 +185,6 @@ def test_no_file_or_socket_takes_the_place_of_a_closed_stream():
     code = f"import os; from nbspam.cli import main; {rest}; main.main()"
     command = f'exec {sys.executable} -c "{code}" <&- >&- 2>&-'
     assert subprocess.run(["sh", "-c", command], check=False).returncode == 0
-
-
-def test_results_for_a_closed_standard_output_are_a_failure_in_one_line(trained, folder):
-    told = b"nbspam: standard output: closed; send it to a file, a pipe or /dev/null\n"
-    for words in "predict", "classify --json", "explain", "tokens", "--help":
-        assert run_in_shell(f"{words} 1.eml >&-", folder / "ham") == (1, b"", told)
-    silent = run_in_shell("update -q --ham 1.eml >&-", folder / "ham")
-    assert silent == (0, b"", b"")
 
 
 # --- what a command imports ------------------------------------------------------------------
