@@ -11,7 +11,7 @@ from browser import PHONE, SCREEN, complaints, overflow, visited
 from maildirs import key_of, put, written
 from nbspam.server.judge import user_folder_name
 from nbspam.server.page.pages import PAGE_SIZE
-from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from protocols import check
@@ -67,8 +67,8 @@ def taught(tmp_path_factory):
         os.utime(path, (when, when))
         if number < 2 * N_OF_CLASS:
             items.append(Item("-", label, path.read_bytes(), told=True))
-    settings = chosen_settings(SettingsChoices(), is_text=False)
-    StoredModel(str(folder / "m"), new=settings).learn(items, day=1, classes=["ham", "spam"])
+    model = StoredModel(str(folder / "m"), new=PRESETS["mail"])
+    model.learn(items, day=1, classes=["ham", "spam"])
     yield from site(folder, folder / "m", "--review", str(folder / "box"))
 
 

@@ -19,11 +19,9 @@ from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.judge import BATCH, BatchJudge, Judge, UserCounts, open_served
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
-from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store.assembly import empty_model
 from nbspam.store.model import StoredModel
-from nbspam.store.open import save_classifier
 from nbspam.verdicts import Skipped
 from scripted import RULE, outcome_word, until
 from serving import PATIENCE
@@ -211,7 +209,7 @@ async def test_without_a_model_file_the_model_is_as_old_as_now(mail_classifier):
 
 
 async def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
-    model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
+    model = StoredModel(str(tmp_path / "m"), new=PRESETS["mail"])
     model.learn([Item("-", "spam", SPAM), Item("-", "ham", HAM)], day=1, classes=["ham", "spam"])
     asked = [(SPAM, True), (SPAM + b"more", True), (HAM, False)]
     async with Living(model) as judge:
@@ -323,8 +321,7 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
 
 async def test_a_model_of_spam_alone_is_unsure_of_denied_senders_too(tmp_path):
     path = tmp_path / "model"
-    save_classifier(str(path), empty_model(chosen_settings(SettingsChoices(), is_text=False)))
-    StoredModel(str(path)).learn([Item("-", "spam", SPAM)], day=20_000)
+    StoredModel(str(path), new=PRESETS["mail"]).learn([Item("-", "spam", SPAM)], day=20_000)
     path.with_name("model.lists").write_text("deny example.com\n")
     async with Living(open_served(str(path))) as judge:
         found = await judge.judge(SPAM, explain=True)

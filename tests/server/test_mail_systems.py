@@ -273,7 +273,6 @@ def test_a_held_message_is_judged_by_and_teaches_the_model_that_the_milter_asked
         assert taught() == [[None, "spam", None], ["ham", None, None], [None, None, "spam"]]
 
 
-
 @needs_postfix
 @pytest.mark.parametrize(
     ("choice", "answer"), [("tempfail", "451 4.7.1"), ("pass", "250 2.0.0 Ok: queued")]

@@ -18,7 +18,7 @@ from nbspam.server.page.database import Database
 from nbspam.server.page.doubtful import Doubtful, DoubtfulMessages, Doubting
 from nbspam.server.page.mailbox import ReviewMailbox
 from nbspam.server.page.pages import PAGE_SIZE
-from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from serving import until
@@ -44,7 +44,8 @@ def learned(tmp_path_factory):
             wrong |= {path.name} if is_wrong else set()
             told = other if is_wrong else label
             items.append(Item(str(path), told, path.read_bytes(), told=True))
-    new_model(folder / "m").learn(items, day=1, classes=["ham", "spam"])
+    model = StoredModel(str(folder / "m"), new=PRESETS["mail"])
+    model.learn(items, day=1, classes=["ham", "spam"])
     return folder / "box", str(folder / "m"), wrong
 
 
@@ -55,10 +56,6 @@ def own(learned, tmp_path):
         copy = shutil.copytree if path.is_dir() else shutil.copy
         copy(path, tmp_path / path.name)
     return tmp_path / "box", str(tmp_path / "m"), learned[2]
-
-
-def new_model(path):
-    return StoredModel(str(path), new=chosen_settings(SettingsChoices(), is_text=False))
 
 
 def found_in(box, path, settled=None):
@@ -138,7 +135,8 @@ def test_of_too_few_messages_nothing_is_doubtful(tmp_path, n):
     (tmp_path / "box").mkdir()
     for k in range(n):
         (tmp_path / "box" / f"{k}.eml").write_bytes(HAM)
-        new_model(path).learn([Item("-", "ham", HAM)], day=1, classes=["ham"])
+        model = StoredModel(path, new=PRESETS["mail"])
+        model.learn([Item("-", "ham", HAM)], day=1, classes=["ham"])
     look(tmp_path / "box", path)
 
     found = state(tmp_path / "box", path).found
