@@ -477,8 +477,8 @@ def _placed(said: bytes) -> dict[int, tuple[int, int]]:
 def _expanded(numbers: bytes) -> list[int]:
     found: list[int] = []
     for part in numbers.split(b",")[:FETCHED_MESSAGES]:  # no more are ever moved together
-        first, _, last = part.partition(b":")
-        found += range(int(first), min(int(last or first), int(first) + FETCHED_MESSAGES) + 1)
+        ends = sorted(map(int, part.split(b":")))  # 2:4 and 4:2 mean the same (RFC 4315)
+        found += range(ends[0], min(ends[-1], ends[0] + FETCHED_MESSAGES) + 1)
     return [number % _NUMBERS for number in found]
 
 
