@@ -415,8 +415,6 @@ def _trade_off_row(row: "TradeOff", tuning: "Tuning") -> str:
 
 
 def _tuning_json(tuning: "Tuning") -> dict[str, object]:
-    """Return a tuning for JSON."""
-
     def values(row: "TradeOff") -> dict[str, object]:
         return {**row._asdict(), "cutoffs": row.cutoffs._asdict()}
 
@@ -504,7 +502,6 @@ def _doubt_row(doubt: "Doubt") -> tuple[str, ...]:
 
 
 def _doubt_json(doubt: "Doubt", found: "Doubts") -> dict[str, object]:
-    """Return the values of a doubt for JSON."""
     values = doubt._asdict()
     del values["evidence"]
     tokens = [output.evidence_json(row, found.classes) for row in doubt.evidence[:_MOST]]

@@ -340,39 +340,35 @@ def _check_unique(ascending: Any, what: str) -> None:
         raise ValueError(f"{what} is there twice")
 
 
-# ---- values in lines of JSON: each is checked, because people edit the lines ----
+# ---- values in lines of JSON: ValueError or TypeError says what people have edited wrongly ----
 
 _MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
 
 
 def _shown_day(day: int) -> str:
-    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
     return date.fromordinal(EPOCH + day).isoformat()
 
 
 def _checked_text(value: Any) -> str:
-    """Return a text; raises TypeError for anything else."""
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is not text")
     return value
 
 
 def _as_number(value: Any, least: float = 0.0) -> float:
-    """Return a count; raises ValueError for anything else.  least: below 0 for what is owed."""
+    """Return a count; least: below 0 for what is owed."""
     if not is_number_between(value, least, _MAX_COUNT):
         raise ValueError(f"{value!r:.40} is not a number from {least:,.0f} up")
     return float(value)
 
 
 def _as_whole(value: Any, most: int) -> int:
-    """Return a whole number from 0 to most; raises ValueError for anything else."""
     if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
     return value
 
 
 def _as_hash(value: Any) -> int:
-    """Return a number of 64 bits from its hexadecimal digits; raises ValueError, TypeError."""
     return _as_whole(int(_checked_text(value), 16), 2**64 - 1)
 
 
@@ -383,7 +379,6 @@ def _as_flag(value: Any, name: str) -> bool:
 
 
 def _as_day(value: Any) -> int:
-    """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
     return _as_whole(date.fromisoformat(_checked_text(value)).toordinal() - EPOCH, LAST_DAY)
 
 
