@@ -587,10 +587,9 @@ _PROPERTIES |= {
 }
 
 
-def _all(value: bytes) -> Declared:
-    """Return the declarations of a keyword for each property."""
-    readers = [read for read in _PROPERTIES.values() if read is not _all and value in _RESET]
-    return {key: found for read in readers for key, found in read(value).items()}
-
-
-_PROPERTIES[b"all"] = _all
+# What a keyword says of each property.
+_OF_ALL = {
+    value: {key: found for read in _PROPERTIES.values() for key, found in read(value).items()}
+    for value in _RESET
+}
+_PROPERTIES[b"all"] = lambda value: _OF_ALL.get(value, {})
