@@ -201,6 +201,7 @@ _ESCAPED = re.compile(rb"\\([nN,;:\\])")
 _CARD_LINE = re.compile(rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})([;:].*)", re.DOTALL)
 # The parameters of a property, and the colon behind them: quoted values may have colons.
 _PARAMETERS = re.compile(rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?){0,20}+):")
+_QUOTED = re.compile(rb"(?i:QUOTED-PRINTABLE)[^\n]*+(?:(?<==)\n[^\n]*+)*+")
 _BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")
 _DATA_URI = re.compile(rb"(?i:data):\S++")
 
@@ -211,8 +212,8 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
     Both are in the charset of the data.
     """
     data = with_line_feeds(data)
-    if b"QUOTED-PRINTABLE" in data.upper():  # of cards of version 2.1: it has folds of its own
-        data = _BROKEN_QUOTED.sub(b"", data)
+    # Of cards of version 2.1: it has folds of its own.
+    data = _QUOTED.sub(lambda match: _BROKEN_QUOTED.sub(b"", match[0]), data)
     texts: list[bytes] = []
     html: list[bytes] = []
     for line in _FOLD.sub(b"", data).split(b"\n"):

@@ -746,8 +746,8 @@ def test_an_invitation_is_read_as_it_is_shown():
 def test_a_card_is_read_as_it_is_shown():
     data = (
         b"BEGIN:VCARD\nFN:cheap pills\nitem1.URL:http://a.example/\nKEY:AAAA\nPHOTO;ENCODING=b:/9j/"
-        b"\n AAAA\nNOTE;ENCODING=QUOTED-PRINTABLE:with=\nout pre=73cription\nplain text\n"
+        b"\n AAA=\nORG:x\nNOTE;ENCODING=QUOTED-PRINTABLE:with=\nout pre=73cription\nplain text\n"
     )
-    lines = b"cheap pills\nhttp://a.example/\nwithout prescription\nplain text\n"
+    lines = b"cheap pills\nhttp://a.example/\nx\nwithout prescription\nplain text\n"
     assert card_texts(data) == (lines, b"")
     assert fields(data, b"text/x-vcard")["url"] == b"://a.example/"
