@@ -191,7 +191,7 @@ def test_a_class_that_cannot_be_read_is_named(nbspam, folder, model):
         path.unlink()
     (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
     status, _, err = nbspam("train", folder)
-    said = f"only one class (ham), and 1 not readable, such as {folder}/spam/3.eml.gz: cannot"
+    said = f"only one class (ham), and 1 not readable, such as {folder}/spam/3.eml.gz: damaged"
     assert (status, said in err) == (1, True)
     assert "no label" in nbspam("train", folder / "ham" / "1.eml")[2]
 
