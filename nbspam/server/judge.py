@@ -361,7 +361,7 @@ class BatchJudge:
         try:
             return self._lists.beside(model)
         except InputError as error:
-            self._on_trouble(error)
+            self._on_trouble(InputError(f"{error}; until then, none of its lines counts"))
             return None
 
     def _own_counts(self, cases: Sequence[AskedMessage]) -> list[OwnCounts | None]:

@@ -315,7 +315,8 @@ async def test_lists_beside_the_models_of_site_and_user_decide_and_are_read_at_o
     assert await label("ann@example.org") == ("ham", "allow to:ann@example.org")  # the site's
     write("nonsense\n")
     assert await label("bob") == ("spam", None)
-    assert "neither allow nor deny ADDRESS" in str(troubles[0])
+    told = "neither allow nor deny ADDRESS, nor trust SERVER; correct the line; until then, none"
+    assert told in str(troubles[0])
     judge.end()
 
 
