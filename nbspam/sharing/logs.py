@@ -39,11 +39,6 @@ _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _AGAIN = "lessons wait until it is back"
 
 
-def _lost(name: str, error: Exception) -> SharedLogError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
-    return SharedLogError(f"{name}: {reason}; {_AGAIN}")
-
-
 class LogEnd(NamedTuple):
     """The state of a log."""
 
@@ -118,6 +113,11 @@ def _reports(texts: Iterable[tuple[str, str | bytes]]) -> dict[str, dict[str, An
             if isinstance(facts := json.loads(text), dict) and facts:
                 found[host] = facts
     return found
+
+
+def _lost(name: str, error: Exception) -> SharedLogError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+    return SharedLogError(f"{name}: {reason}; {_AGAIN}")
 
 
 class _RedisLog(SharedLog):
