@@ -20,6 +20,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -155,6 +156,12 @@ def install_program(folder):
 def blocks_of(page, kind):
     """Return what blocks of a kind hold in a page of the documents."""
     return re.findall(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def needs(*programs):
+    """Return a mark that skips a test where one of these programs is not installed."""
+    missing = ", ".join(name for name in programs if shutil.which(name) is None)
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {missing}")
 
 
 def complains(result, status, *words):

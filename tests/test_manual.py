@@ -4,7 +4,6 @@ import os
 import pty
 import re
 import select
-import shutil
 import subprocess
 import sys
 from time import monotonic
@@ -14,7 +13,7 @@ import pytest
 
 from nbspam.cli.frame import leaves
 from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli
-from support import ROOT
+from support import ROOT, needs
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -75,7 +74,7 @@ def test_the_reference_has_the_help_of_every_command():
         assert f"$ nbspam help {name}\nUsage: nbspam {name} " in page
 
 
-@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+@needs("groff")
 def test_groff_has_nothing_to_say_about_the_man_pages():
     pages = sorted((SHARE / "man" / "man1").glob("*.1"))
     command = ["groff", "-Kutf8", "-man", "-Tutf8", "-ww", "-z", *pages]
@@ -118,7 +117,7 @@ def mails(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@needs("bash")
 @pytest.mark.parametrize(
     ("line", "found"),
     [  # bash makes a word of the sign
@@ -146,7 +145,7 @@ def test_bash_completes(mails, line, found):
     assert (set(done.stdout.decode().split()), done.stderr) == (found, b"")
 
 
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@needs("fish")
 @pytest.mark.parametrize(("line", "found"), EXPECTED)
 def test_fish_completes(mails, monkeypatch, tmp_path, line, found):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -185,7 +184,7 @@ def read(terminal, sign):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@needs("zsh")
 def test_zsh_completes(mails, tmp_path):
     setup = f"fpath=({ZSH} $fpath); autoload -U compinit; compinit -u -D\n"
     terminal, its_end = pty.openpty()

@@ -16,7 +16,7 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM, blocks_of, complains, make_maildir, raising
+from support import HAM, ROOT, SPAM, blocks_of, complains, make_maildir, needs, raising
 
 FAILURES = [
     (["-m", "/nonexistent/m.nbspam"], 1),
@@ -256,10 +256,7 @@ def recipe(name):
 
 
 def program(name):
-    return pytest.param(
-        name,
-        marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"),
-    )
+    return pytest.param(name, marks=needs(name))
 
 
 PROGRAMS = [program("procmail"), program("maildrop")]

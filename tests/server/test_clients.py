@@ -3,19 +3,13 @@
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from serving import PATIENCE, serving
-from support import HAM, SPAM
-
-
-def needs(program):
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
-
+from support import HAM, SPAM, needs
 
 # ---- rspamc ----
 

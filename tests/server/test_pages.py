@@ -12,7 +12,7 @@ from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from nbspam.server.supervisor import _FILES
 from serving import serving
-from support import HAM, ROOT, SPAM, blocks_of, install_program, make_maildir
+from support import HAM, ROOT, SPAM, blocks_of, install_program, make_maildir, needs
 from test_documents import COMMAND, fits
 
 PAGES = [
@@ -34,9 +34,7 @@ def table(heading):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    not all(map(shutil.which, ("spamc", "rspamc", "curl"))), reason="needs spamc, rspamc and curl"
-)
+@needs("spamc", "rspamc", "curl")
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda path: path.stem)
 def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam, monkeypatch):
     program = install_program(tmp_path / "bin")
@@ -136,9 +134,7 @@ def test_the_table_of_metrics_is_that_of_the_program():
     assert values == {*VERDICTS, *LESSONS, *TROUBLES}
 
 
-@pytest.mark.skipif(
-    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
-)
+@needs("systemd-analyze")
 def test_units_are_what_systemd_understands(tmp_path):
     kinds = (".service", ".socket", ".timer")
     units = [path for path in (ROOT / "contrib").iterdir() if path.suffix in kinds]

@@ -8,12 +8,9 @@ import subprocess
 import pytest
 
 from serving import PATIENCE, free_port, serving
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, needs
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("spamc") is None, reason="spamc is not installed"),
-]
+pytestmark = [pytest.mark.slow, needs("spamc")]
 
 PAGE = (ROOT / "docs" / "howto" / "spamc.md").read_text()
 SPAM_SCORE = rb"\d+\.\d/5\.0\n"

@@ -29,7 +29,7 @@ from nbspam.store.text import (
 from nbspam.tokens.definition import Token, reference_key
 from stored import bytes_of, train_on
 from stored import trained as trained_on
-from support import HAM, SPAM, complains, examples, words_of
+from support import HAM, SPAM, complains, examples, needs, words_of
 
 WORDS = st.sampled_from(["pills", "lunch", "größe", "漢字", "v1agra", "a", "http://x.example/y"])
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
@@ -321,10 +321,7 @@ def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, fold
         list(bogofilter_lines(model_of(model)))
 
 
-bogofilter = pytest.mark.skipif(
-    shutil.which("bogofilter") is None or shutil.which("bogoutil") is None,
-    reason="bogofilter is not installed",
-)
+bogofilter = needs("bogofilter", "bogoutil")
 
 
 def run(*command, stdin=b""):
