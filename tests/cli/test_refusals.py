@@ -324,7 +324,15 @@ OF_MAIL = [
     f"table {name} | a model of mail or text; give a table's by -m, or use: nbspam {name}"
     for name in FOR_BOTH
 ]
-ROWS = [(2, row) for row in [*USAGE.split("\n"), *OF_TABLE, *OF_MAIL]]
+# What needs classes says so before it waits for standard input.
+LABELLED = "train", "eval", "update", "tune", "doubts", "shard 1/2 -o x"
+LABELLED += ("compare --against --pairs",)
+UNLABELLED = [
+    f"{line} | nbspam: {name}: no SOURCE, and mail on standard input states no class; give"
+    f" labelled mail, such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
+    for line, name in ((line, line.split()[0]) for line in LABELLED)
+]
+ROWS = [(2, row) for row in [*USAGE.split("\n"), *OF_TABLE, *OF_MAIL, *UNLABELLED]]
 ROWS += [(1, row) for row in UNREADABLE.split("\n")]
 FILES = {
     "loss": b"{",
@@ -378,22 +386,6 @@ def test_each_wrong_command_line_is_refused_in_one_line(nbspam, places, tmp_path
         line, said = row.split(" | ")
         assert complains(nbspam(*shlex.split(line), stdin=SPAM), status, said), row
     assert contents(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("train", "eval", "update", "tune", "doubts", "shard 1/2 -o x"),
-        "compare --against --pairs",
-    ],
-)
-def test_what_needs_classes_says_so_before_it_waits_for_standard_input(command, nbspam, trained):
-    name = command.split()[0]
-    said = (
-        f"nbspam: {name}: no SOURCE, and mail on standard input states no class; give labelled"
-        f" mail, such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
-    )
-    assert complains(nbspam(*command.split(), stdin=SPAM), 2, said)
 
 
 @pytest.mark.parametrize("option", ["--report", "--errors"])
