@@ -53,7 +53,7 @@ def test_other_lines_and_the_trusted_server_stay(page, box, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "sender", ["", "a@b.example, c@d.example", "com#x@b.example", "nobody", "<\u202e>"]
+    "sender", ["", "a@b.example, c@d.example", "com#x@b.example", "nobody", "<\u202e>", "<<b>x@b>"]
 )
 def test_a_sender_that_no_line_can_hold_has_no_buttons(page, box, lists, sender):
     put(box, 1, f"From: {sender}\nSubject: s\n\nx\n".encode())
