@@ -147,23 +147,6 @@ def refuse_large(
         )
 
 
-def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
-    """Return the weighted sum of the rows of each class, shape (n_classes, n_features).
-
-    X: checked, (n_docs, n_features); code: (n_docs,) the class index of each row.
-    """
-    n_docs, n_features = X.shape
-    if is_sparse(X):
-        length = np.diff(X.indptr)
-        cell = np.repeat(code * n_features, length) + X.indices
-        value = X.data if weight is None else X.data * np.repeat(weight, length)
-        total = np.bincount(cell, value, n_classes * n_features)
-        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
-    member = np.zeros((n_classes, n_docs))
-    member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
-    return np.asarray(member @ X)
-
-
 def logsumexp(log: Array) -> Array:
     """Return log(sum(exp(log))) of every row, shape (n, 1), without overflow."""
     top = log.max(axis=1, keepdims=True)

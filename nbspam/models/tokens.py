@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse, sums_by_class
+from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse
 from nbspam.models.smoothing import (
     SmoothedModel,
     addend,
@@ -57,6 +57,23 @@ class Tables:
         zeros = present @ forbidden + (required.sum(axis=0) - present @ required)
         likely = X @ np.where(np.isfinite(self.weight), self.weight, 0.0) + self.intercept
         return np.asarray(np.where(zeros > 0, -np.inf, likely))
+
+
+def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
+    """Return the weighted sum of the rows of each class, shape (n_classes, n_features).
+
+    X: checked, (n_docs, n_features); code: (n_docs,) the class index of each row.
+    """
+    n_docs, n_features = X.shape
+    if is_sparse(X):
+        length = np.diff(X.indptr)
+        cell = np.repeat(code * n_features, length) + X.indices
+        value = X.data if weight is None else X.data * np.repeat(weight, length)
+        total = np.bincount(cell, value, n_classes * n_features)
+        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
+    member = np.zeros((n_classes, n_docs))
+    member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
+    return np.asarray(member @ X)
 
 
 @dataclass(frozen=True, eq=False)
