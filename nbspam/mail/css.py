@@ -352,7 +352,7 @@ def with_values(
     """
 
     def value_of(match: re.Match[bytes]) -> bytes:
-        return properties.get(match[1]) or (missing if match[2] is None else match[2])
+        return properties.get(match[1]) or match[2] or missing
 
     for _ in range(_MAX_STEPS):  # a fallback may be a variable
         if b"var(" not in text or len(text) > _MAX_TEXT:

@@ -118,6 +118,7 @@ class _Tag:
 
 
 _COMMENT = _Tag(b"--", False)
+_IDLE_SHEET = _Tag(b"style", False, facts=_FACTS[b"style"])
 
 
 def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[Html]:
@@ -216,6 +217,8 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
         written = _markup_of(trees)
     pieces = TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
+    if written.find(b"<template") >= 0:
+        tags = _without_idle_sheets(tags)
     different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
     if sheet is not None and sheet.mark(trees, written):
@@ -276,6 +279,16 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
             new[written] = tag
         tags[i] = tag
     return tags, urls, titles
+
+
+def _without_idle_sheets(tags: Iterable[_Tag]) -> list[_Tag]:
+    """Return tags in which style sheets in templates have no rules."""
+    found, depth = [], 0
+    for tag in tags:
+        if tag.name == b"template":
+            depth += 1 if tag.is_start else -1
+        found.append(_IDLE_SHEET if depth and tag.name == b"style" else tag)
+    return found
 
 
 def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":

@@ -40,6 +40,7 @@ TAG = re.compile(
 
 # What a mail program hides without any style.  Of a list of options at most one is seen.
 _ABSENT: css.Declared = {"display": b"absent"}
+_OF_FIELDS: css.Declared = {"color": css.BLACK, "size": (13.0, False)}
 _OWN: dict[bytes, css.Declared] = {
     **dict.fromkeys(
         b"annotation annotation-xml datalist option optgroup rp title".split(), _ABSENT
@@ -47,8 +48,8 @@ _OWN: dict[bytes, css.Declared] = {
     b"template": {**_ABSENT, "closes": 9.0},  # whatever a style says
     b"mphantom": {"shown": False},
     b"mark": {"color": css.BLACK, "ground": css.Colour(255, 255, 0)},
-    b"button": {"color": css.BLACK, "size": (13.0, False)},
-    b"textarea": {"color": css.BLACK, "size": (13.0, False)},
+    b"button": {**_OF_FIELDS, "ground": css.Colour(239, 239, 239)},
+    b"textarea": {**_OF_FIELDS, "ground": css.WHITE},
     b"small": {"size": (1 / 1.2, True)},
     b"big": {"size": (1.2, True)},
     b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary

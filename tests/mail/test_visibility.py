@@ -279,6 +279,7 @@ def test_a_block_is_shown(attributes):
         ("<p style=color:white>no<mark>a</mark><mark style=color:#ff0>no", "a", "no no"),
         ("<p style=color:white;font-size:0>no<button>a</button>", "a", "no"),
         ("<p style=font-size:0>no<textarea>a</textarea>", "a", "no"),
+        ("<p style=color:#fff;background:#000>a<button>b</button><textarea>c", "ab c", ""),
         # Elements that are not shown.
         ("<template style=display:block>no</template>a", "a", "no"),
         ("<xmp hidden>no</xmp><div popover>no</div>a", "a", "no no"),
@@ -437,6 +438,7 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p {display:var(--d, none)}", "<p>no", "", "no"),
         (":root {--n:none} p {display:var(--d, var(--n))}", "<p>no", "", "no"),
         ("p {--d:block; display:var(--d, none)}", "<p>a", "a", ""),
+        ("p {display:none; display:var(--d,)}", "<p>a", "a", ""),
         ("p {display:none; display:var(--d)} p {--a:var(--b)}", "<p>a", "a", ""),
         ("p {--a:var(--b); display:var(--a, none)}", "<p>no", "", "no"),
         ("p {--a:var(--b); --b:var(--a); display:var(--a)}", "<p>a", "a", ""),
@@ -482,6 +484,7 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("p {color:white}", "<p>no</p><style>p {color:red}</style><p>a", "no a", ""),
         ("", "<style media=print>p {display:none}</style><p>a", "a", ""),
         ("", "<style type=x>p {display:none}</style><p>a", "a", ""),
+        ("", "<template><style>p {display:none}</style></template><p>a", "a", ""),
     ],
 )
 def test_sheets_hide_what_they_select(sheet, html, shown, hidden):
