@@ -19,14 +19,7 @@ from nbspam.cli.frame import Decorator, command_group, say
 from nbspam.errors import EmptyError, InputError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
-from nbspam.sources.files import (
-    COMPRESSED,
-    Rememberer,
-    TextColumns,
-    file_names_in,
-    holds_many,
-    listed,
-)
+from nbspam.sources import files
 from nbspam.sources.items import (
     FORMATS,
     RECORD_FORMATS,
@@ -49,7 +42,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import AnyClassifier
 
 T = TypeVar("T")
-_PACKED = (*COMPRESSED, ".zip", ".parquet")
+_PACKED = (*files.COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
 # Commands that `nbspam table` lacks, and those that do the same there.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
@@ -87,7 +80,7 @@ class LabelledSources(NamedTuple):
     labels: Labels
 
 
-class TableListener(Rememberer):
+class TableListener(files.Rememberer):
     """Prints each remark on tables once, and remembers the last table's names of columns."""
 
     names: tuple[str, ...] = ()  # of the columns; without names, none
@@ -102,7 +95,7 @@ class TableListener(Rememberer):
             self._said.add(line)
             output.warn(line)
 
-    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+    def table(self, names: Sequence[str] | None, columns: files.TextColumns) -> None:
         """Remember the names of the columns."""
         super().table(names, columns)
         self.names = tuple(names or ())
@@ -147,7 +140,7 @@ def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ..
     if files0_from is None:
         return sources
     output.tell_waiting([files0_from], "--files0-from -")
-    complete = CompleteSources([*sources, *file_names_in(files0_from)])
+    complete = CompleteSources([*sources, *files.file_names_in(files0_from)])
     click.get_current_context().params["sources"] = complete  # no option may write over them
     return complete
 
@@ -258,7 +251,7 @@ def check_label_column(reading: SourceOptions) -> None:
     if isinstance(heard, TableListener) and heard.columns.text and heard.columns.label is None:
         raise InputError(
             "train: no column that is known to hold classes; name one by --label-column, of:"
-            f" {listed(heard.names)}"
+            f" {files.listed(heard.names)}"
         )
 
 
@@ -350,7 +343,7 @@ def _items_at(
     label: the class that is stated for the path.
     """
     items = read_items([path], label=label, options=reading)
-    if label is not None or holds_many(path):
+    if label is not None or files.holds_many(path):
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)
@@ -408,7 +401,7 @@ def warned_of_unseen(records: "Iterator[Record]", schema: "Schema") -> "Iterator
     if n_unseen > _MAX_UNSEEN:
         output.warn(f"{n_unseen - _MAX_UNSEEN:,} more like these")
     if record is not None and absent:
-        names = listed([name for name in schema.names if name in absent])
+        names = files.listed([name for name in schema.names if name in absent])
         output.warn(f"no column {names}, which training has seen; taken for missing in every row")
 
 
@@ -440,10 +433,10 @@ def _bytes_of(paths: Iterable[str]) -> int | None:
     """Return how many bytes files and folders have; None if that tells nothing."""
     total = 0
     for path in paths:
-        files = [path]
+        found = [path]
         if os.path.isdir(path):
-            files = [os.path.join(place, n) for place, _, names in os.walk(path) for n in names]
-        for name in files:
+            found = [os.path.join(place, n) for place, _, names in os.walk(path) for n in names]
+        for name in found:
             if not os.path.isfile(name) or name.lower().endswith(_PACKED):
                 return None  # a stream, or compressed
             total += os.path.getsize(name)
@@ -594,7 +587,7 @@ def _pasted_as_text(item: Item) -> Item:
         return item
     from nbspam.sources.foreign import oddity  # late: nearly all items are mail
 
-    if not item.data.strip() or oddity(item.data, TextColumns()) is not None:
+    if not item.data.strip() or oddity(item.data, files.TextColumns()) is not None:
         return item
     output.warn(
         "-: no head of a mail, judged as text; paste the message's source to judge all of it"
