@@ -210,23 +210,22 @@ def _may_have_huge_tag(html: bytes) -> bool:
 def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     written = _markup_of(trees)
-    has_comments = html.find(b"<!--") >= 0
-    is_doubtful = has_comments and written.find(b"<script") >= 0
-    if is_doubtful or written.find(b"<plaintext") >= 0:
-        _remove_end_tags_in_text(trees)
-        written = _markup_of(trees)
     pieces = TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
-    if written.find(b"<template") >= 0:
-        tags = _without_idle_sheets(tags)
     different = dict.fromkeys(tags)
+    names = {tag.name for tag in different}
+    if not names.isdisjoint((b"script", b"plaintext")) and _remove_ends_in_text(trees):
+        return _read(html, trees, rest)
+    if b"template" in names:
+        tags = _without_idle_sheets(tags)
+        different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
     if sheet is not None and sheet.mark(trees, written):
         pieces = TAG.split(_markup_of(trees))
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
-    if has_comments:
+    if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces, tags)
     if sheet is not None and sheet.has_texts:
         _generate(pieces, tags, sheet)
@@ -243,13 +242,18 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
 
 
-def _remove_end_tags_in_text(trees: Iterable[LexborHTMLParser]) -> None:
-    """Remove end tags that are text, as behind `<script><!--<script>`, so that TAG finds none."""
-    for tree in trees:
-        for node in tree.css("script, plaintext"):
-            text = node.text()
-            if node.first_child and (plain := _RAW_END.sub("", text)) != text:
-                node.first_child.replace_with(plain)
+def _remove_ends_in_text(trees: Iterable[LexborHTMLParser]) -> bool:
+    """Remove end tags that are text, so that TAG finds none; return whether there were any.
+
+    They are, behind `<script><!--<script>`.
+    """
+    has_ends = False
+    for node in [node for tree in trees for node in tree.css("script, plaintext")]:
+        text = node.text()
+        if node.first_child and (plain := _RAW_END.sub(" ", text)) != text:
+            node.first_child.replace_with(plain)
+            has_ends = True
+    return has_ends
 
 
 def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:

@@ -311,6 +311,7 @@ def test_a_block_is_shown(attributes):
         # Text that holds end tags of its own element.
         ("<script><!--<script></script>no--></script>a", "a", ""),
         ("a<plaintext style=display:none></plaintext>no", "a", ">no"),
+        ("<script><!--<script></scr</scriptipt></script>no--></script>a", "a", ""),
         # Elements end where a mail program ends them.
         ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
         ("<div style=display:none>a", "", "a"),
