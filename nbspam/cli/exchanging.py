@@ -268,11 +268,7 @@ def share_command(
     nbspam share snapshot FOLDER --share redis://log.example.org/nbspam
     nbspam share join FOLDER -m new.nbspam
     """
-    if (folder is None) != (action == "status"):
-        wrong = "no FOLDER; name one" if folder is None else f"needs no folder; leave {folder} out"
-        raise UsageError(f"share {action}: {wrong}")
-    if action != "join" and output.is_named("users"):
-        raise UsageError(f"share {action}: --users is for join; leave it out")
+    _check_use(action, folder)
     if action == "join":
         from nbspam.sharing.sharer import join_log
 
@@ -299,6 +295,15 @@ def share_command(
         place = snapshot(sharer, str(folder), users_in(of_users) if of_users else [])
     said = f"{folder}: the models as of record {place.n_read:,} of the log"
     output.echo_result(as_json, {"folder": folder, "records": place.n_read}, said)
+
+
+def _check_use(action: str, folder: str | None) -> None:
+    """Raise UsageError if an action lacks a folder, or gets what it would not heed."""
+    if (folder is None) != (action == "status"):
+        wrong = "no FOLDER; name one" if folder is None else f"needs no folder; leave {folder} out"
+        raise UsageError(f"share {action}: {wrong}")
+    if action != "join" and output.is_named("users"):
+        raise UsageError(f"share {action}: --users is for join; leave it out")
 
 
 def _print_status(log: "SharedLog", as_json: bool) -> None:
