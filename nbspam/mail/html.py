@@ -247,13 +247,12 @@ def _remove_ends_in_text(trees: Iterable[LexborHTMLParser]) -> bool:
 
     They are, behind `<script><!--<script>`.
     """
-    has_ends = False
-    for node in [node for tree in trees for node in tree.css("script, plaintext")]:
-        text = node.text()
-        if node.first_child and (plain := _RAW_END.sub(" ", text)) != text:
-            node.first_child.replace_with(plain)
-            has_ends = True
-    return has_ends
+    nodes = (node for tree in trees for node in tree.css("script, plaintext"))
+    children = [child for node in nodes for child in node.iter(include_text=True)]
+    texts = [child for child in children if child.is_text_node and _RAW_END.search(child.text())]
+    for text in texts:
+        text.replace_with(_RAW_END.sub(" ", text.text()))
+    return bool(texts)
 
 
 def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:

@@ -312,6 +312,7 @@ def test_a_block_is_shown(attributes):
         ("<script><!--<script></script>no--></script>a", "a", ""),
         ("a<plaintext style=display:none></plaintext>no", "a", ">no"),
         ("<script><!--<script></scr</scriptipt></script>no--></script>a", "a", ""),
+        ("<svg><script>x<g>&lt;/script</g>&lt;/script z</script></svg>a", "a", ""),
         # Elements end where a mail program ends them.
         ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
         ("<div style=display:none>a", "", "a"),
