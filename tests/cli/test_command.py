@@ -260,9 +260,8 @@ def test_any_line_can_be_printed_in_any_locale(encoding, lines):
 
 
 def test_help_is_shown_in_a_locale_that_lacks_its_letters():
-    status, out, err = run_nbspam(
-        "help", "train", env={**os.environ, "PYTHONIOENCODING": "latin1"}
-    )
+    latin = {**os.environ, "PYTHONIOENCODING": "latin1"}
+    status, out, err = run_nbspam("help", "train", env=latin)
     assert (status, err) == (0, "")
     assert r"--class-prior NAME|P,P,\u2026" in out
 

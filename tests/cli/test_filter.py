@@ -221,9 +221,8 @@ def test_confident_verdicts_are_learned(nbspam, trained):
 def test_of_a_message_too_large_to_be_read_whole_nothing_is_learned(nbspam, trained, monkeypatch):
     monkeypatch.setattr("nbspam.delivery.filter.MAX_BYTES", 1000)
     message = SPAM + b"cheap pills " * 1000
-    _, out, _ = nbspam(
-        *("filter", "--learn", "confident", "--sure", ".6", "--spam-status"), stdin=message
-    )
+    learn = ("filter", "--learn", "confident", "--sure", ".6", "--spam-status")
+    _, out, _ = nbspam(*learn, stdin=message)
     assert out.endswith(message.decode())
     assert "autolearn=no" in out
     assert nbspam("unlearn", stdin=message)[1] == "not known 1\n"

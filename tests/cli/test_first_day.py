@@ -205,11 +205,8 @@ def test_classes_unlike_those_of_the_model_need_leave(nbspam, model, folder):
 
 def test_items_wait_on_disk_and_come_back_as_they_were(monkeypatch):
     monkeypatch.setattr(model, "_WAITING_BYTES", 10)
-    given = [
-        Item("a\udcff\n", "ham", bytes(range(256))),
-        Item("b", None),
-        Item("c", "é", b"", True),
-    ]
+    data = bytes(range(256))
+    given = [Item("a\udcff\n", "ham", data), Item("b", None), Item("c", "é", b"", True)]
     with model.looked_through(iter(given)) as (classes, again):
         assert classes == {"ham", "é"}
         assert list(again) == given

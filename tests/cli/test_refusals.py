@@ -416,6 +416,8 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
     no_users = "--review none: No such file or directory; with --users, give the folder of mail"
     no_maildir = "--move: --review . is no Maildir, and only in one can messages be moved; give"
     no_password = f"{password}: its first line is empty; write a password"
+    no_http = "--password-file: for --http ADDRESS; give it, too"
+    no_labels = "--loss: it is for ham, spam and unsure, but the labels are ask; leave it out"
     make_maildir(tmp_path / "box")
     lists = make_maildir(tmp_path / "box" / ".Lists")
     for options, status, words in [
@@ -429,21 +431,13 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--spamd 0 --reject-above .9", 2, "--reject-above: for --milter ADDRESS; give it, too"),
         ("--http 0 --quarantine-above .9", 2, "--quarantine-above: for --milter ADDRESS; give it"),
         ("--http 0 --allow-tell", 2, "--allow-tell: for --spamd ADDRESS; give it, too"),
-        (
-            f"--spamd 0 --password-file {__file__}",
-            2,
-            "--password-file: for --http ADDRESS; give it",
-        ),
+        (f"--spamd 0 --password-file {__file__}", 2, no_http),
         ("--spamd 0 --socket-mode 600", 2, "--socket-mode: for a socket at a PATH; give it, too"),
         ("--spamd 0 --socket-group x", 2, "--socket-group: for a socket at a PATH; give it, too"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
         ("--spamd 0 --log xml", 2, "--log"),
         (f"-m {trained} --spamd 0 --jobs 1000", 2, "--jobs 1000: more than 64 workers; give"),
-        (
-            f"-m {trained} --spamd 0 --loss {tmp_path}/loss",
-            2,
-            "--loss: it is for ham, spam and unsure, but the labels are ask; leave it out",
-        ),
+        (f"-m {trained} --spamd 0 --loss {tmp_path}/loss", 2, no_labels),
         ("--milter 0 --subject-tag spämchen", 2, "--subject-tag 'spämchen': not printable ASCII"),
         ("--spamd 0 --report-teaches", 2, "--report-teaches: for --allow-tell; give it, too"),
         ("--spamd 0 --peer-users", 2, "--peer-users: this system does not say who connects; l"),

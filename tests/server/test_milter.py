@@ -58,14 +58,9 @@ def test_spam_gets_headers_at_the_top():
     found = answered(milter_mail(PILLS))
 
     assert commands(found) == b"iiiic"
+    names = b"X-Nbspam\0 spam, probability=0.9", b"X-Spam-Flag", b"X-Spam-Level", b"X-Spam-Stat"
     for place, (_, data) in enumerate(found[:-1]):
-        name = (
-            b"X-Nbspam\0 spam, probability=0.9",
-            b"X-Spam-Flag",
-            b"X-Spam-Level",
-            b"X-Spam-Stat",
-        )
-        assert data.startswith(struct.pack(">I", place) + name[place])
+        assert data.startswith(struct.pack(">I", place) + names[place])
     # A mail system that lets nothing be changed is only told to go on.
     assert answered(milter_mail(PILLS, *FORGED), to=offer(actions=0)) == [(b"c", b"")]
 

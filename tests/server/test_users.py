@@ -146,14 +146,10 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
         (RspamdConnection, [post("/checkv2", SPAM, "User: Ann")], "ann"),
         (RspamdConnection, [post("/explain", SPAM, *BOTH)], "bob@b.example"),
         (RspamdConnection, [post("/learnham", SPAM, PASSED, *BOTH)], "bob@b.example"),
-        (
-            MilterConnection,
-            [OFFER, *mails],
-            "ann@b.example,,bob@b.example,ann@b.example,,ann@b.example",
-        ),
+        (MilterConnection, [OFFER, *mails], "{ann},,bob@b.example,{ann},,{ann}"),
     ):
         at = talk(kind, *pieces, ends=True).desk
-        assert at.judge.users + at.teacher.users == users.split(",")
+        assert at.judge.users + at.teacher.users == users.format(ann="ann@b.example").split(",")
 
 
 # ---- models of their own ----
@@ -321,9 +317,8 @@ async def test_senders_are_known_from_the_users_own_sent_mail(living, tmp_path):
         (sent / "new" / "two").write_bytes(SENT % (b"ann", b"two"))
         await house.teach("ann", "ham", HAM)
         assert await facts(house, "ann", second) == known
-        ann, bob, nobody, again = await house.ask(
-            *((user, first) for user in ("ann", "bob", "", "ann"))
-        )
+        asked = [(user, first) for user in ("ann", "bob", "", "ann")]
+        ann, bob, nobody, again = await house.ask(*asked)
         assert spam_of(ann) == spam_of(again) != spam_of(nobody)
         assert spam_of(bob) != spam_of(ann)
         await house.teach("ann", None, first, HAM)

@@ -251,10 +251,7 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
         (b"Subject: x", "one text is no collection"),
         ([3], "give a str, bytes or pathlib.Path"),
         ([("a", "spam", 1)], "tuple: neither text nor mail"),
-        (
-            [{"sky": "sun"}],
-            "dict: neither text nor mail; give .*, or for rows of a table their tar",
-        ),
+        ([{"sky": "sun"}], "dict: neither text nor mail; give .*, or for rows .* their target"),
         (3, "int: no collection of texts"),
         (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
@@ -283,12 +280,8 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.cross_validate(PAIRS, target="y"), UsageError, "an estimator of nbspam"),
         (lambda: nbspam.train(PAIRS, engine=3), UsageError, "int is none; give a name"),
         (lambda: nbspam.cross_validate(PAIRS, engine=3), UsageError, "int is none; give a name"),
-        (lambda: nbspam.train(ROWS, target="play", engine="loky"), UsageError, "engine: for mail"),
-        (
-            lambda: nbspam.train(ROWS, target="play", max_tokens=9),
-            UsageError,
-            "a table of columns",
-        ),
+        (lambda: of_rows(engine="loky"), UsageError, "engine: for mail"),
+        (lambda: of_rows(max_tokens=9), UsageError, "a table of columns"),
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
@@ -314,17 +307,14 @@ def test_what_makes_no_sense_is_refused(stored):
     [
         (lambda: nbspam.train(PAIRS, jobs=0), "jobs: 0 is not a whole number from 1 up"),
         (lambda: nbspam.vectorize(["a"], jobs="x"), "jobs: 'x' is not a whole number"),
-        (
-            lambda: nbspam.train(PAIRS, max_tokens=-1),
-            "max_tokens: -1 is not a whole number from 1",
-        ),
+        (lambda: nbspam.train(PAIRS, max_tokens=-1), "max_tokens: -1 is .* whole number from 1"),
         (lambda: nbspam.train(PAIRS, max_features=0.5), "--max-features: 0.5 is not a whole numb"),
         (lambda: nbspam.train(PAIRS, min_df=True), "--min-df: True is not a whole number from 1"),
         (lambda: nbspam.train(PAIRS, pairs=1), "pairs: 1 is neither True nor False; give one"),
         (lambda: nbspam.train(PAIRS, attachments="no"), "attachments: 'no' is neither True nor"),
         (lambda: nbspam.train(PAIRS, day=-1), "day: -1 is not a whole number from 0 to 65,535"),
         (lambda: nbspam.train(PAIRS, dirichlet=3), "dirichlet: 3 are no numbers; give one for ea"),
-        (lambda: nbspam.train(ROWS, target="play", values={"sky": [1, 1]}), "to their different"),
+        (lambda: of_rows(values={"sky": [1, 1]}), "to their different"),
         (lambda: nbspam.train(PAIRS, beta=3, model="bernoulli"), "beta: 3; give two numbers"),
         (lambda: nbspam.vectorize(["a"], min_df=-1), "min_df: -1 is not a whole number from 1 up"),
         (lambda: nbspam.cluster(["a"], 2.5), "k: 2.5 is not a whole number from 2 up"),
@@ -334,16 +324,10 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.cluster(ROWS, 2, rounds="x"), "rounds: 'x' is not a whole number from 1"),
         (lambda: nbspam.cluster(ROWS, 2, epsilon=0), "epsilon: 0 is not a number above 0; give"),
         (lambda: nbspam.cross_validate(FOUR, 2, seed=-1), "seed: -1 is not a whole number"),
-        (lambda: nbspam.train(ROWS, target="play", em={"bogus": 1}), "em: no option 'bogus'; cho"),
-        (
-            lambda: nbspam.train(ROWS, target="play", em={"weight": "x"}),
-            "weight: 'x' is not a num",
-        ),
-        (lambda: nbspam.train(ROWS, target="play", em={"restarts": -1}), "restarts: -1 is not a"),
-        (
-            lambda: nbspam.train(ROWS, target="play", discretise="width", bins=1),
-            "--bins: 1 is not a whole number from 2 to",
-        ),
+        (lambda: of_rows(em={"bogus": 1}), "em: no option 'bogus'; cho"),
+        (lambda: of_rows(em={"weight": "x"}), "weight: 'x' is not a num"),
+        (lambda: of_rows(em={"restarts": -1}), "restarts: -1 is not a"),
+        (lambda: of_rows(discretise="width", bins=1), "--bins: 1 is not a whole number from 2 to"),
     ],
 )
 def test_a_number_that_makes_no_sense_is_refused(call, error):
@@ -365,6 +349,11 @@ ROWS = [
     {"sky": s, "wind": w, "play": p} for s, w, p in zip("ssrrsr", "hlhllh", "ynynyn", strict=True)
 ]
 ARROW_TWICE = SimpleNamespace(column_names=("a", "a"), to_pylist=list)
+
+
+def of_rows(**options):
+    """Return a model of these rows."""
+    return nbspam.train(ROWS, target="play", **options)
 
 
 class Frame:
@@ -396,7 +385,7 @@ def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
 
 
 def test_rows_without_any_column_of_the_model_are_refused():
-    model = nbspam.train(ROWS, target="play")
+    model = of_rows()
     said = r"#0: none of its columns \(0, 1\) is the model's; give some of: sky, wind, play"
     for rows in [{0: "s", 1: "h"}], np.eye(2):
         with pytest.raises(InputError, match=said):
@@ -451,7 +440,7 @@ def test_a_string_is_one_name():
     assert nbspam.vectorize(["plum pear"], vocabulary="plum")[1] == ["plum"]
     found = nbspam.cluster([{"n": n, "id": n} for n in (1, 2, 9, 8)], 2, rows=True, drop="id")
     assert {each.column for each in found.typical["1"]} == {"n"}
-    model = nbspam.train(ROWS, target="play", drop="wind", categorical="sky")
+    model = of_rows(drop="wind", categorical="sky")
     assert model.classifier.schema.names == ("sky", "play")
     assert nbspam.train(PAIRS, strip="quotes").classifier.settings.strip == ("quotes",)
 
@@ -463,10 +452,8 @@ def test_a_table_of_one_class_gives_every_row_that_class():
 
 def test_vectors_are_counts_or_presence_over_a_vocabulary():
     X, tokens = nbspam.vectorize(["plum pear plum", "cash", ""])
-    assert (tokens, X.toarray().tolist()) == (
-        ["cash", "pear", "plum"],
-        [[0, 1, 2], [1, 0, 0], [0] * 3],
-    )
+    assert tokens == ["cash", "pear", "plum"]
+    assert X.toarray().tolist() == [[0, 1, 2], [1, 0, 0], [0] * 3]
     binary, words = nbspam.vectorize(["plum pear plum"], binary=True, vocabulary=["plum", "fig"])
     assert (words, binary.toarray().tolist()) == (["plum", "fig"], [[1, 0]])
     assert nbspam.vectorize(["a b", "a c"], min_df=2)[1] == ["a"]
@@ -492,7 +479,7 @@ def test_em_shows_its_rounds():
     rows = [*ROWS, {"sky": "s", "wind": "h", "play": ""}]
     by_rows = nbspam.train(rows, target="play", em={"epsilon": 1e-9, "hard": True})
     assert by_rows.steps[-1].change < 1e-9
-    assert nbspam.train(ROWS, target="play", unlabelled=ROWS[:2], em=True).steps
+    assert of_rows(unlabelled=ROWS[:2], em=True).steps
 
 
 def test_clusters_of_texts_and_of_rows():

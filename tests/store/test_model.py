@@ -158,9 +158,8 @@ def test_two_classes_must_be_left_if_they_are_not_those_of_mail(path):
 def test_a_prior_that_was_given_allows_no_other_classes(path, prior):
     """Such a lesson would be in the journal, and no command could read the model any more."""
     before = stored.train_on(START, path, replace(PLAIN["mail"], **prior))
-    with pytest.raises(
-        UsageError, match="a prior was given for ham, spam, not for ham, spam, zoo"
-    ):
+    said = "a prior was given for ham, spam, not for ham, spam, zoo"
+    with pytest.raises(UsageError, match=said):
         StoredModel(str(path)).learn([letter(1, "zoo")], day=DAY, new_class=True)
 
     assert whole_bytes(path) == before

@@ -138,9 +138,8 @@ def test_an_empty_folder_of_sent_mail_is_an_error_only_if_it_is_named(nbspam, ma
 
     for command, said in (("train", "read 12"), ("update", "already known 12"), ("eval", "12 of")):
         assert nbspam(command, *sources)[1].startswith(said)
-    assert complains(
-        nbspam("train", *sources, "--sent", maildir / ".Sent"), 1, "no messages found"
-    )
+    named = nbspam("train", *sources, "--sent", maildir / ".Sent")
+    assert complains(named, 1, "no messages found")
 
 
 def test_parts_of_a_training_know_it_too(nbspam, maildir, tmp_path):

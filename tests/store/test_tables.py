@@ -75,10 +75,8 @@ def test_update_unlearn_and_merge_give_the_answers_of_training_at_once(
     train(halves[1], tmp_path / "other")
     both = tmp_path / "both"
     status, out, _ = table("merge", model, tmp_path / "other", "-o", both)
-    assert (status, out) == (
-        0,
-        f"added 2 models: 17 rows (9 否, 8 是)\nlearned 好瓜; model in {both}\n",
-    )
+    said = f"added 2 models: 17 rows (9 否, 8 是)\nlearned 好瓜; model in {both}\n"
+    assert (status, out) == (0, said)
     assert answers(both) == whole
     assert table.json("merge", model, tmp_path / "other", "-o", both)["read"] == {"否": 9, "是": 8}
 
