@@ -149,9 +149,8 @@ def test_an_allowed_sender_is_ham_if_the_trusted_server_says_that_it_is_genuine(
     assert label(nbspam, SIGNED) == "spam"
     status, out, err = nbspam("allow", SENDER)
     assert (status, out) == (0, f"allow\t{SENDER}\n")
-    assert err.endswith(
-        "no server is trusted, so that allowed senders are a hint only; give --trust SERVER\n"
-    )
+    hint = "no server is trusted, so that allowed senders are a hint only; give --trust SERVER\n"
+    assert err.endswith(hint)
     assert nbspam("allow", "--trust", "mx.example.org")[0] == 0
     assert label(nbspam, SIGNED) == "ham"
 

@@ -28,6 +28,7 @@ def requests(data):
 
 
 WHOLE = requests(SPAM)
+HUGE = b"TELL SPAMC/1.5\r\nContent-length: 999999999\r\n\r\n"
 KINDS = pytest.mark.parametrize("kind", WHOLE, ids=lambda kind: kind.__name__)
 EACH_KIND = pytest.mark.parametrize(
     "kind", [*WHOLE, WebConnection], ids=lambda kind: kind.__name__
@@ -233,11 +234,7 @@ async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
         (SpamdConnection, tell("spam"), "forbidden why=TELL is not allowed; start the server"),
         (RspamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=not HTTP"),
         (RspamdConnection, post("/learnspam"), "forbidden why=this server learns nothing; start"),
-        (
-            SpamdConnection,
-            b"TELL SPAMC/1.5\r\nContent-length: 999999999\r\n\r\n",
-            "large why=a message of 999999999 bytes; send its beginning",
-        ),
+        (SpamdConnection, HUGE, "large why=a message of 999999999 bytes; send its beginning"),
         (MilterConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=a packet of 1347571544"),
     ],
 )

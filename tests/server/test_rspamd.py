@@ -66,12 +66,8 @@ def test_the_answer_names_the_message_as_it_names_itself():
 def test_without_a_body_nothing_is_judged():
     # As rspamd 3.4 answers.
     expected = {"is_skipped": False, "score": 0.0, "required_score": 5.0, "action": "no action"}
-    for request in (
-        post("/checkv2", b""),
-        post("/symbols", b""),
-        post("/check?all=1", b""),
-        get("/checkv2"),
-    ):
+    empty = [post(path, b"") for path in ("/checkv2", "/symbols", "/check?all=1")]
+    for request in (*empty, get("/checkv2")):
         client = talk(request)
         [(status, _, body)] = parsed(client.answer)
         found = json.loads(body)
@@ -129,13 +125,8 @@ def test_who_does_not_know_the_password_or_sends_too_much_teaches_nothing_and_is
 
 def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypatch):
     monkeypatch.setattr("nbspam.server.rspamd.time", lambda: 1012.5)
-    client = talk(
-        post("/checkv2"),
-        post("/checkv2", HAM),
-        lesson("/learnspam"),
-        get("/stat"),
-        get("/metrics"),
-    )
+    requests = post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam")
+    client = talk(*requests, get("/stat"), get("/metrics"))
     *_, (_, _, stat), (status, headers, metrics) = parsed(client.answer)
 
     found = json.loads(stat)

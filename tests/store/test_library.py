@@ -64,9 +64,8 @@ def test_type_checkers_see_the_names_of_the_face():
 def test_a_user_of_the_library_gets_the_model_of_nbspam_train(nbspam_, mails, tmp_path):
     path = tmp_path / "cli.nbspam"
     assert nbspam_("train", "-m", path, mails)[0] == 0
-    nbspam.train(mails, day=int(load_tokens(str(path)).memory.ledger.days[0])).save(
-        tmp_path / "library.nbspam"
-    )
+    day = int(load_tokens(str(path)).memory.ledger.days[0])
+    nbspam.train(mails, day=day).save(tmp_path / "library.nbspam")
 
     assert path.read_bytes() == (tmp_path / "library.nbspam").read_bytes()
 
@@ -373,9 +372,8 @@ class Frame:
 
 
 def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
-    (tmp_path / "play.csv").write_text(
-        "sky,wind,play\n" + "".join(f"{','.join(row.values())}\n" for row in ROWS)
-    )
+    rows = "".join(f"{','.join(row.values())}\n" for row in ROWS)
+    (tmp_path / "play.csv").write_text(f"sky,wind,play\n{rows}")
     of_file = nbspam.train(tmp_path / "play.csv", target="play")
     polars = SimpleNamespace(to_dicts=lambda: ROWS, to_dict=None)
     arrow = SimpleNamespace(to_pylist=lambda: ROWS)

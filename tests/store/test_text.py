@@ -101,14 +101,8 @@ def test_counts_can_be_edited(nbspam, trained, tmp_path):
 
 
 SETTINGS = PRESETS["mail"].to_dict()
-HEADER = {
-    "nbspam": "model",
-    "format": 1,
-    "settings": SETTINGS,
-    "classes": {"ham": 1, "spam": 1},
-    "sample_bits": 0,
-    "decayed": None,
-}
+HEADER = {"nbspam": "model", "format": 1, "settings": SETTINGS, "classes": {"ham": 1, "spam": 1}}
+HEADER |= {"sample_bits": 0, "decayed": None}
 CUTOFFS = {"spam": 0.9, "ham": 0.1, "fp_cost": 2.0, "unsure_cost": None}
 TOKEN = {"token": "a", "group": "text", "count": {"ham": 1}, "documents": 1, "seen": "2026-11-21"}
 MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
