@@ -57,13 +57,10 @@ class Recorder(io.BytesIO):
 )
 @pytest.mark.parametrize("data", [b"", b"A: b\n\nbody", b"x" * 200_000])
 def test_the_message_passes_whatever_fails(error, data):
-    def rewrite(data, whole):
-        raise error
-
     sink = io.BytesIO()
     told = r"x: no|\[Errno 5\] no|-: (MemoryError|KeyError)\(\); the message passed unchanged"
     with pytest.raises((NbspamError, OSError), match=f"^({told})$"):
-        copy_message(io.BytesIO(data), sink, rewrite)
+        copy_message(io.BytesIO(data), sink, raising(error))
     assert sink.getvalue() == data
 
 

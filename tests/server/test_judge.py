@@ -26,7 +26,7 @@ from nbspam.verdicts import Skipped
 from scripted import RULE, outcome_word, until
 from serving import PATIENCE
 from stored import train_on
-from support import HAM, SPAM
+from support import HAM, SPAM, raising
 
 
 class Model:
@@ -133,11 +133,8 @@ async def test_messages_of_consecutive_event_loop_turns_are_judged_together(mail
 
 
 async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
-    def out_of_memory(error):
-        raise MemoryError
-
     model = Model(mail_classifier)
-    judge = Judge(BatchJudge(model, lambda _: RULE, out_of_memory, ServerTally(1)))
+    judge = Judge(BatchJudge(model, lambda _: RULE, raising(MemoryError), ServerTally(1)))
     model.error = ModelFileError("m: cannot be read; train it again")
     waiting = judge.judge(HAM), judge.judge(SPAM)
     found = await asyncio.gather(*waiting, return_exceptions=True)

@@ -31,7 +31,7 @@ from nbspam.tokens import tokenizer
 from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
 from stored import DAY, EVERY_SETTING, save_state, train_on
-from support import HAM, SPAM, examples
+from support import HAM, SPAM, examples, raising
 
 SETTINGS = {**EVERY_SETTING, "pruned": replace(PRESETS["text"], min_df=2, max_features=15)}
 quick = hypothesis_settings(
@@ -382,10 +382,8 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
 
 
 def test_a_sum_without_room_for_temporary_files_says_so(monkeypatch):
-    def none():
-        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
-
-    monkeypatch.setattr(merging, "TemporaryFile", none)
+    none = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+    monkeypatch.setattr(merging, "TemporaryFile", raising(none))
     with pytest.raises(InputError, match=r": No usable .*; free some space, or set TMPDIR"):
         merging.spooled([])
 

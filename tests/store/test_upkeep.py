@@ -28,7 +28,7 @@ from nbspam.store.text import model_lines, model_of_lines
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, allowed, findings, prune_model
 from nbspam.tokens.sparse import Vocabulary
 from stored import bytes_of, train_on, trained
-from support import HAM, ROOT, SPAM, check_bound, complains, words_of, write_mails
+from support import HAM, ROOT, SPAM, check_bound, complains, raising, words_of, write_mails
 from support import items_of_words as items
 
 
@@ -138,10 +138,7 @@ def test_a_file_that_vanishes_and_a_folder_that_is_not_listed_are_no_obstacle(pl
     monkeypatch.setattr(os, "listdir", lambda folder: [*listed(folder), "m.journal"])
     assert allowed(path, stat.S_IROTH) == {upkeep.EVERYONE: [path]}
 
-    def refuse(folder):
-        raise PermissionError
-
-    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "listdir", raising(PermissionError))
     journal = made(place, "m.journal", 0o644)
     assert allowed(path, stat.S_IROTH) == {upkeep.EVERYONE: [path, journal]}
 
