@@ -144,9 +144,6 @@ def test_the_probabilities_of_tokens_are_exported(nbspam, six, tmp_path):
 # ---- `shard` and `merge` of its parts: what they print, and what they refuse ----
 
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 @pytest.fixture
 def parts(nbspam, tmp_path):
     """Return the paths of both parts of a folder of four messages, and the folder."""

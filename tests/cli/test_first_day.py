@@ -13,7 +13,6 @@ from nbspam.store import model
 from nbspam.store.open import load_tokens as load
 from support import FROM, HAM, SPAM, complains, json_lines, write_files, write_mails
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
 ONLY_SPAM = (
     "nbspam: the model knows only spam, and is unsure of everything; teach it ham:"
     " nbspam update --ham PATH\n"

@@ -9,8 +9,6 @@ from nbspam.counts import ledger
 from nbspam.store.open import load_tokens as load
 from support import HAM, SPAM, complains
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 def test_commands_say_what_happened(nbspam, trained, folder):
     new, work = SPAM + b"new\n", "nbspam: work: a new class; the model had ham, spam\n"

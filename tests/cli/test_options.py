@@ -220,9 +220,6 @@ def test_a_wrong_file_stops_only_the_commands_that_it_concerns(nbspam, trained, 
 # ---- arguments ----
 
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
 @pytest.fixture
 def new(tmp_path):
     """Return files of a Maildir's cur, as a shell's glob lists them."""

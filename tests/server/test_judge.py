@@ -237,7 +237,6 @@ async def lessons(path, *told):
         return found
 
 
-@pytest.mark.usefixtures("quick_disk")
 @pytest.mark.parametrize("size", [1000, SERVER_LIMITS.message_bytes - len(SPAM)])
 async def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(
     tmp_path, size
@@ -268,7 +267,6 @@ async def test_a_lesson_of_who_has_gone_is_not_learned_and_leaves_no_message_beh
         assert teacher.n_waiting == 0
 
 
-@pytest.mark.usefixtures("quick_disk")
 async def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_path):
     path = tmp_path / "m"
     await lessons(path, (SPAM, "spam"), (HAM, "ham"))
@@ -357,7 +355,6 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
     assert StoredModel(str(own_model)).filed(genuine).label == "ham"
 
 
-@pytest.mark.usefixtures("quick_disk")
 async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
     folder = tmp_path / "users"
     teacher = Teacher(TaughtModels(str(own_model), str(folder)), True)

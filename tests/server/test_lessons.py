@@ -71,7 +71,6 @@ async def test_lessons_that_wait_for_one_model_take_one_write(own_model, syncs):
     assert {again.filed(message(n)).label for n in range(N)} == {"spam"}
 
 
-@pytest.mark.usefixtures("quick_disk")
 async def test_a_group_is_as_one_lesson_after_another(own_model):
     lessons = [  # without users, all teach the site's model
         *[(message(1), "spam", "ann"), (message(1), "ham", "bob"), (message(2), None)],
@@ -87,7 +86,6 @@ async def test_a_group_is_as_one_lesson_after_another(own_model):
     ]
 
 
-@pytest.mark.usefixtures("quick_disk")
 async def test_a_lesson_that_cannot_be_learned_does_not_keep_others_from_it(tmp_path, mails):
     nbspam.train(mails, ledger=False).save(tmp_path / "m")
     models = Held(str(tmp_path / "m"), None)
@@ -120,7 +118,6 @@ async def test_a_disk_that_fails_fails_each_lesson_of_the_group_once(own_model, 
 
 
 @pytest.mark.parametrize("n_threads", [1, 8])
-@pytest.mark.usefixtures("quick_disk")
 async def test_lessons_of_several_users_are_learned_in_their_order(
     own_model, tmp_path, monkeypatch, n_threads
 ):
@@ -180,7 +177,6 @@ def test_what_threads_put_into_an_outbox_at_one_time_is_written_at_once_and_none
     found.close()
 
 
-@pytest.mark.usefixtures("quick_disk")
 async def test_a_fit_of_a_large_model_is_left_to_another_process(own_model, monkeypatch):
     monkeypatch.setattr(training, "REFIT_SHARE", 0.01)  # each lesson makes one due
     monkeypatch.setattr(stored, "_APART", 0)
