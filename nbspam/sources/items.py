@@ -137,7 +137,7 @@ class SourceOptions(NamedTuple):
     learned: files.TextColumns = files.TextColumns()  # the ones that the model has learned from
     listener: files.Listener = files.SILENT
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
-    keeps_missing: bool = False  # a path that is not there is an item that cannot be read
+    keeps_missing: bool = False  # a path without a readable file is an item that cannot be read
     follows_links: bool = True  # those in folders
     accounts: "Callable[[], AccessBook] | None" = None  # access to mail accounts; None: the usual
 
@@ -267,6 +267,8 @@ def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[
         items = iter([Item(path, label)])
     elif files.is_folder(path):
         items = _folder_items(path, label, options)
+    elif options.keeps_missing:
+        items = _whatever_readable(path, label, options)
     else:
         items = _file_items(path, label, options)
     first = next(items, None)
@@ -435,7 +437,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    """Yield the items of a file in a folder; an unreadable one is an item with a problem.
+    """Yield the items of a file; an unreadable one is an item with a problem.
 
     A file that breaks off after some of its messages ends the reading: nothing is half read.
     """

@@ -92,8 +92,9 @@ def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
     status, out, told = nbspam("tokens", folder)
     assert (status, out.count("\tsubject:cheap\n"), told) == (1, 2, err)
     message = folder / "spam" / "1.eml"
-    status, out, err = nbspam("predict", message, folder / "gone.eml", message)
-    assert (status, out) == (1, "spam\n\nspam\n")
+    damaged, gone = folder / "ham" / "1.eml.gz", folder / "gone.eml"
+    status, out, err = nbspam("predict", message, damaged, gone, message)
+    assert (status, out) == (1, "spam\n\n\nspam\n")
     assert err.endswith("gone.eml: no such file or folder; check the spelling\n")
 
 
