@@ -287,19 +287,16 @@ def test_every_command_that_waits_for_a_terminal_says_so(words, why, nbspam, pla
 PASTED = "nbspam: -: no head of a mail, judged as text; paste the message's source to judge all"
 
 
-@pytest.mark.parametrize(
-    ("data", "is_text"),
-    [
+def test_mail_that_is_pasted_without_a_head_is_judged_as_text(nbspam, trained):
+    for data, is_text in (
         (b"buy cheap pills\n\nnow", True),
         (SPAM, False),
         (b"From x@example.com Thu Aug 22 12:36:23 2002\n" + SPAM, False),
         (b"", False),
         (b"\x7fELF", False),  # which has a line of its own
-    ],
-)
-def test_mail_that_is_pasted_without_a_head_is_judged_as_text(data, is_text, nbspam, trained):
-    for command in ("classify", "explain", "predict"):
-        assert nbspam(command, stdin=data)[2].count(PASTED) == is_text
+    ):
+        for command in ("classify", "explain", "predict"):
+            assert nbspam(command, stdin=data)[2].count(PASTED) == is_text
     assert PASTED not in nbspam("classify", trained.parent.parent / "mails")[2]
 
 

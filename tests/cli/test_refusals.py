@@ -465,9 +465,8 @@ NO_FILES = "too many open files; allow more (ulimit -n)"
 NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
+def test_a_system_that_grants_too_little_is_told_in_one_line(nbspam, trained, monkeypatch):
+    for error, said in (
         (MemoryError(), NO_MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
         (ModuleNotFoundError("No module named '_x'", name="_lzma"), "built without _lzma; inst"),
@@ -475,13 +474,9 @@ NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
         (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
         (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.zip/x"), "a.zip/x: Not a dir"),
-    ],
-)
-def test_a_system_that_grants_too_little_is_told_in_one_line(
-    nbspam, trained, monkeypatch, error, said
-):
-    monkeypatch.setattr(supervisor.Supervisor, "run", raising(error))
-    assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
+    ):
+        monkeypatch.setattr(supervisor.Supervisor, "run", raising(error))
+        assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
 
 
 def test_a_word_that_the_encoding_of_the_locale_lacks_is_refused(nbspam, folder):

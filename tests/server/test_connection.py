@@ -227,26 +227,24 @@ async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
     assert f"bytes={len(SPAM)}\n" in err
 
 
-@pytest.mark.parametrize(
-    ("kind", "request_", "line"),
-    [
+async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd):
+    for kind, request_, line in (
         (SpamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n\r\n", "malformed why=the first line is"),
         (SpamdConnection, tell("spam"), "forbidden why=TELL is not allowed; start the server"),
         (RspamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=not HTTP"),
         (RspamdConnection, post("/learnspam"), "forbidden why=this server learns nothing; start"),
         (SpamdConnection, HUGE, "large why=a message of 999999999 bytes; send its beginning"),
         (MilterConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=a packet of 1347571544"),
-    ],
-)
-async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd, kind, request_, line):
-    at = desk(log="text", allows_tell=False, password=None)
-    client = await Client(kind, at).send(request_)
-    err = capfd.readouterr().err
-    assert err.startswith(f"refused={line}")
-    assert err.count("\n") == 1
-    trouble, _, why = line.partition(" why=")
-    assert at.tally.total(f"trouble {trouble}") == 1
-    assert why.encode() in client.answer or kind is MilterConnection  # which has no words for it
+    ):
+        at = desk(log="text", allows_tell=False, password=None)
+        client = await Client(kind, at).send(request_)
+        err = capfd.readouterr().err
+        assert err.startswith(f"refused={line}")
+        assert err.count("\n") == 1
+        trouble, _, why = line.partition(" why=")
+        assert at.tally.total(f"trouble {trouble}") == 1
+        # A milter has no words for it.
+        assert why.encode() in client.answer or kind is MilterConnection
 
 
 # ---- number and room ----

@@ -117,9 +117,8 @@ def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_
     assert commands(found) == b"mma"
 
 
-@pytest.mark.parametrize(
-    ("data", "to", "subject"),
-    [
+def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(capfd):
+    for data, to, subject in (
         (PILLS, OFFER, b"\0\0\0\x01Subject\0 [SPAM] cheap pills\0"),
         (b"From: x@y.example\n\ncheap pills\n", OFFER, b"\0\0\0\x01Subject\0 [SPAM] \0"),
         (b"Subject: [SPAM] cheap pills\n\n", OFFER, None),  # not twice
@@ -128,37 +127,30 @@ def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_
         (b"Subject:\nSubject: [SPAM] pills\n\n", OFFER, b"\0\0\0\x01Subject\0 [SPAM] \0"),
         (LUNCH, OFFER, None),
         (PILLS, offer(actions=0x01), None),  # it may not change headers
-    ],
-)
-def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(capfd, data, to, subject):
-    wanted = HeaderChoices(spam_status=True, subject_tag="[SPAM] ")
-    found = answered(milter_mail(data), to=to, headers=wanted, log="json")
-    assert [each for command, each in found if command == b"m"] == [subject] * bool(subject)
-    action = json.loads(capfd.readouterr().err).get("action")
-    assert action == ("tagged" if subject else None)
+    ):
+        wanted = HeaderChoices(spam_status=True, subject_tag="[SPAM] ")
+        found = answered(milter_mail(data), to=to, headers=wanted, log="json")
+        assert [each for command, each in found if command == b"m"] == [subject] * bool(subject)
+        action = json.loads(capfd.readouterr().err).get("action")
+        assert action == ("tagged" if subject else None)
 
 
-@pytest.mark.parametrize(
-    ("data", "choices", "verdict", "action"),
-    [
+def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(capfd):
+    for data, choices, verdict, action in (
         (PILLS, {"reject_above": 0.8, "quarantine_above": 0.8}, "spam", "rejected"),
         (PILLS, {"quarantine_above": 0.8}, "spam", "held"),
         (PILLS, {"quarantine_above": 0.95}, "spam", None),
         (LUNCH, {"quarantine_above": 0.8}, "ham", None),
-    ],
-)
-def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(
-    capfd, data, choices, verdict, action
-):
-    data = b"Message-ID: <m1@x.example>\n" + data
-    answered(milter_mail(data), log="json", **choices)
-    text = capfd.readouterr().err
-    line = json.loads(text)
-    assert "now" not in text  # a word of the mail
-    assert (line["verdict"], line.get("action")) == (verdict, action)
-    assert line["probability"] > 0.7  # of the verdict
-    assert (line["queue"], line["id"]) == ("4XyZ", "m1@x.example")
-    assert abs(line["bytes"] - len(data)) < 10  # a space less after each colon
+    ):
+        data = b"Message-ID: <m1@x.example>\n" + data
+        answered(milter_mail(data), log="json", **choices)
+        text = capfd.readouterr().err
+        line = json.loads(text)
+        assert "now" not in text  # a word of the mail
+        assert (line["verdict"], line.get("action")) == (verdict, action)
+        assert line["probability"] > 0.7  # of the verdict
+        assert (line["queue"], line["id"]) == ("4XyZ", "m1@x.example")
+        assert abs(line["bytes"] - len(data)) < 10  # a space less after each colon
 
 
 def test_a_connection_carries_message_after_message():

@@ -243,9 +243,8 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
     assert result.n_docs == 196
 
 
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
+def test_what_cannot_be_trained_on_is_one_clear_error():
+    for given, error in (
         ("mails/", "one text is no collection"),
         (b"Subject: x", "one text is no collection"),
         ([3], "give a str, bytes or pathlib.Path"),
@@ -254,11 +253,9 @@ def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
         (3, "int: no collection of texts"),
         (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
-    ],
-)
-def test_what_cannot_be_trained_on_is_one_clear_error(given, error):
-    with pytest.raises(NbspamError, match=error):
-        nbspam.train(given)
+    ):
+        with pytest.raises(NbspamError, match=error):
+            nbspam.train(given)
 
 
 def test_what_makes_no_sense_is_refused(stored):
@@ -301,9 +298,8 @@ def test_what_makes_no_sense_is_refused(stored):
             call()
 
 
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
+def test_a_number_that_makes_no_sense_is_refused():
+    for call, error in (
         (lambda: nbspam.train(PAIRS, jobs=0), "jobs: 0 is not a whole number from 1 up"),
         (lambda: nbspam.vectorize(["a"], jobs="x"), "jobs: 'x' is not a whole number"),
         (lambda: nbspam.train(PAIRS, max_tokens=-1), "max_tokens: -1 is .* whole number from 1"),
@@ -327,11 +323,9 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: of_rows(em={"weight": "x"}), "weight: 'x' is not a num"),
         (lambda: of_rows(em={"restarts": -1}), "restarts: -1 is not a"),
         (lambda: of_rows(discretise="width", bins=1), "--bins: 1 is not a whole number from 2 to"),
-    ],
-)
-def test_a_number_that_makes_no_sense_is_refused(call, error):
-    with pytest.raises(UsageError, match=error):
-        call()
+    ):
+        with pytest.raises(UsageError, match=error):
+            call()
 
 
 @pytest.mark.parametrize(

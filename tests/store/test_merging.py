@@ -235,9 +235,8 @@ def others(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
+def test_what_cannot_be_merged_is_refused(others):
+    for named, words in (
         ("A1 A2 A3 B1", "differs from .*A1, and both are part 1/3; name only the right one"),
         ("A1 A2 A3 two1", "part 1/2, but .*A1 is part 1/3; name the parts of one training"),
         ("A1 A2 A3 nine1", r"other mail than .*A1 \(9 items, not 8"),
@@ -251,11 +250,9 @@ def others(tmp_path_factory):
         ("once A1", r"A1: a part of a training, .* model yet.*: nbspam merge PART\.\.\. -o FILE"),
         ("ham1 ham2 ham3", "only one class"),
         ("once strip", r"differs from .*once in its settings \(strip\)"),
-    ],
-)
-def test_what_cannot_be_merged_is_refused(others, named, words):
-    with pytest.raises(NbspamError, match=words):
-        merge([str(others / name) for name in named.split()], DAY)
+    ):
+        with pytest.raises(NbspamError, match=words):
+            merge([str(others / name) for name in named.split()], DAY)
 
 
 def test_a_part_is_no_model_and_doctor_says_what_it_is(three, tmp_path):

@@ -112,9 +112,8 @@ def with_settings(**changes):
     return {**HEADER, "settings": {**SETTINGS, **changes}}
 
 
-@pytest.mark.parametrize(
-    ("lines", "complaint"),
-    [
+def test_lines_that_are_no_model_are_refused():
+    for lines, complaint in (
         ([], "x: empty"),
         ([b"{"], "x: line 1: not JSON"),
         ([b"\xff"], "x: line 1: not JSON"),
@@ -158,15 +157,13 @@ def with_settings(**changes):
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message is there"),
         ([with_settings(weighting="counts"), TOKEN, {**MESSAGE, "times": []}], "numbers of times"),
         ([HEADER, TOKEN, {**MESSAGE, "times": [0]}], "occurs in a message 0 times"),
-    ],
-)
-def test_lines_that_are_no_model_are_refused(lines, complaint):
-    encoded = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in lines]
-    with pytest.raises(NbspamError) as caught:
-        model_of_lines(encoded, "x")
+    ):
+        encoded = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in lines]
+        with pytest.raises(NbspamError) as caught:
+            model_of_lines(encoded, "x")
 
-    assert complaint in str(caught.value)
-    assert "\n" not in str(caught.value)
+        assert complaint in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 BLENDED = (
@@ -359,9 +356,8 @@ ADVICE = "train from the mail: nbspam train --spam PATH --ham PATH"
 NO_LINE = "not `token spam ham yyyymmdd`"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_an_import_says_why_it_cannot_be_and_makes_no_model(nbspam, model):
+    for text, words in (
         (b"free 1 2\n", f"line 1: {NO_LINE}"),
         (b"free 1 x 0\n", f"line 1: {NO_LINE}"),
         (b"a 1 1 0\nfree -1 2 0\n", f"line 2: {NO_LINE}"),
@@ -376,11 +372,9 @@ NO_LINE = "not `token spam ham yyyymmdd`"
         (b"0.016          0          1 1027452784  0063f1f351\n", "a dump of sa-learn"),
         (EXPORT, "an export of spamprobe, which does not say in how many"),
         (b"0.3000000       0       3  0x000022a4  $\n", "a dump of spamprobe"),
-    ],
-)
-def test_an_import_says_why_it_cannot_be_and_makes_no_model(nbspam, model, text, words):
-    assert complains(nbspam("import", "-", stdin=text), 1, "nbspam: -: ", words)
-    assert not model.exists()
+    ):
+        assert complains(nbspam("import", "-", stdin=text), 1, "nbspam: -: ", words)
+        assert not model.exists()
 
 
 def test_an_import_says_that_standard_input_is_closed(monkeypatch):

@@ -226,23 +226,20 @@ def test_an_answer_forbids_the_browser_all_but_the_page(bare):
 # ---- the server's own pages ----
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "words"),
-    [
+def test_an_unknown_address_leads_back(bare):
+    for method, path, status, words in (
         ("GET", "/<script>", 404, "There is no such page."),
         ("GET", "/message?key=1", 404, "There is no such page."),
         ("GET", "/login", 405, "This address only takes forms of the page."),
         ("POST", "/none", 404, "There is no such page."),
         ("POST", "/tell", 404, "There is no such page."),  # of a page without mail
-    ],
-)
-def test_an_unknown_address_leads_back(bare, method, path, status, words):
-    answer = bare.request(method, path, data={"form": bare.form})
-    page = Page(answer.text)
+    ):
+        answer = bare.request(method, path, data={"form": bare.form})
+        page = Page(answer.text)
 
-    assert answer.status_code == status
-    assert words in page.text
-    assert ("a", {"href": "/"}) in page.attributes
+        assert answer.status_code == status
+        assert words in page.text
+        assert ("a", {"href": "/"}) in page.attributes
 
 
 def test_the_page_shows_what_the_server_has_done(bare, monkeypatch):
