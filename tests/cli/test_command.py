@@ -307,9 +307,12 @@ def on_terminal(monkeypatch):
     return call
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_long_loops_show_bars_which_are_cleared(
+    on_terminal, trained, folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(progress, "_PAUSE", 0)
+    places = {"FOLDER": folder, "MODEL": trained, "OTHER": tmp_path / "other"}
+    for arguments, words in (
         ("train FOLDER", ["messages", "4,", "stages"]),
         ("eval FOLDER --cv 2", ["messages", "folds", "2 of 2"]),
         ("eval FOLDER --online", ["messages", "of 4"]),
@@ -317,20 +320,13 @@ def on_terminal(monkeypatch):
         ("merge MODEL MODEL MODEL -o OTHER", ["models", "3 of 3"]),
         ("classify FOLDER", ["messages"]),
         ("cluster FOLDER -k 2", ["starts", "of 5"]),
-    ],
-)
-def test_long_loops_show_bars_which_are_cleared(
-    on_terminal, trained, folder, tmp_path, monkeypatch, arguments, words
-):
-    monkeypatch.setattr(progress, "_PAUSE", 0)
-    places = {"FOLDER": folder, "MODEL": trained, "OTHER": tmp_path / "other"}
-    shown = on_terminal(*(places.get(word, word) for word in arguments.split()))
-
-    for word in words:
-        assert word in shown
-    assert CLEARED in shown[-10:]
-    quiet = on_terminal(*(places.get(word, word) for word in arguments.split()), "-q")
-    assert quiet == ""
+    ):
+        line = [places.get(word, word) for word in arguments.split()]
+        shown = on_terminal(*line)
+        for word in words:
+            assert word in shown
+        assert CLEARED in shown[-10:]
+        assert on_terminal(*line, "-q") == ""
 
 
 def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(

@@ -259,9 +259,8 @@ def test_what_needs_no_classes_reads_standard_input_without_a_source(nbspam, tra
 WAITING = "reading from this terminal; end with Ctrl-D\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
+def test_every_command_that_waits_for_a_terminal_says_so(nbspam, places, monkeypatch):
+    for words, why in (
         ("classify", "no SOURCE"),
         ("explain -", "-"),
         ("update --spam -", "-"),
@@ -273,15 +272,14 @@ WAITING = "reading from this terminal; end with Ctrl-D\n"
         ("import - -m OTHER", "-"),
         ("table classify -m TABLE", "no SOURCE"),
         ("table update -m TABLE -", "-"),
-    ],
-)
-def test_every_command_that_waits_for_a_terminal_says_so(words, why, nbspam, places, monkeypatch):
-    arguments = [places.get(word, word) for word in words.split()]
-    line = f"nbspam: {why}: {WAITING}"
-    assert line not in nbspam(*arguments, stdin=SPAM)[2]
-    monkeypatch.setattr("nbspam.cli.output.at_terminal", lambda: True)
-    assert nbspam(*arguments, stdin=SPAM)[2].count(line) == 1
-    assert line not in nbspam("-q", *arguments, stdin=SPAM)[2]
+    ):
+        arguments = [places.get(word, word) for word in words.split()]
+        line = f"nbspam: {why}: {WAITING}"
+        assert line not in nbspam(*arguments, stdin=SPAM)[2]
+        with monkeypatch.context() as patch:
+            patch.setattr("nbspam.cli.output.at_terminal", lambda: True)
+            assert nbspam(*arguments, stdin=SPAM)[2].count(line) == 1
+            assert line not in nbspam("-q", *arguments, stdin=SPAM)[2]
 
 
 PASTED = "nbspam: -: no head of a mail, judged as text; paste the message's source to judge all"

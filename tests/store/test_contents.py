@@ -210,9 +210,9 @@ def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name):
         assert "\n" not in said
 
 
-@pytest.mark.parametrize(
-    ("way", "new"),
-    [
+def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_path):
+    path = str(tmp_path / "m")
+    for way, new in (
         ("keys", turned),
         ("text_offsets", one(3, 0)),
         ("memory/digest", turned),
@@ -220,17 +220,14 @@ def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name):
         ("memory/sample_offsets", one(1, 4000)),
         ("memory/sample_column", one(0, 1 << 20)),
         ("memory/told", np.array([2, 2], np.uint32)),
-    ],
-)
-def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_path, way, new):
-    path = str(tmp_path / "m")
-    save_state(path, changed(state_of("mail"), way, new))
+    ):
+        save_state(path, changed(state_of("mail"), way, new))
 
-    assert nbspam("classify", "-m", path, stdin=HAM)[0] == 0
-    assert [f.what for f in findings(path) if f.state == BAD] == ["contents"]
-    with pytest.raises(ModelFileError, match="its contents do not fit"):
-        StoredModel(path)
-    assert complains(nbspam("update", "-m", path, "--ham", "-", stdin=HAM), 1, "do not fit")
+        assert nbspam("classify", "-m", path, stdin=HAM)[0] == 0
+        assert [f.what for f in findings(path) if f.state == BAD] == ["contents"]
+        with pytest.raises(ModelFileError, match="its contents do not fit"):
+            StoredModel(path)
+        assert complains(nbspam("update", "-m", path, "--ham", "-", stdin=HAM), 1, "do not fit")
 
 
 def test_a_token_of_the_sample_occurs_at_least_once(tmp_path):
