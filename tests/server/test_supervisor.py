@@ -43,7 +43,7 @@ def lives(monkeypatch, ended):
     monkeypatch.setattr(supervisor, "fork", lambda: next(pids))
     monkeypatch.setattr(supervisor, "_ended", lambda: (*(ended.pop(0) if ended else (0, 0)), 0.0))
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
-    service = Service(None, None, 2, (), ServerLimits(), Log("none"), ServerTally(9))
+    service = Service(None, None, 2, (), ServerLimits(), Log("text"), ServerTally(9))
     found = Supervisor(service, lambda: service)
     found.start()
     found.start()
@@ -99,7 +99,6 @@ def test_the_end_of_a_worker_is_logged_with_its_cause_and_its_messages(
 ):
     found, _ = lives
     first, _ = found.workers
-    found.service = found.service._replace(log=Log("text"))
     found.workers[first].is_hung = is_hung
     found.service.tally.take_row(found.workers[first].row)
     found.service.tally.add("asked", 3)
@@ -158,7 +157,6 @@ def killed(_):
 )
 def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, capfd, fails, text):
     found, _ = lives
-    found.service = found.service._replace(log=Log("text"))
     now, tally = time.monotonic(), found.service.tally
     tally.set_gauge("due", 1)
     monkeypatch.setattr(supervisor, "fork", os.fork)
@@ -225,9 +223,8 @@ def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, ca
     monkeypatch.setattr(supervisor, "notify", notices.append)
     tally = found.service.tally
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        model, log = SimpleNamespace(name="m.nbspam"), Log("text")
-        listeners = [("spamd", listener)]
-        found.service = found.service._replace(model=model, listeners=listeners, log=log)
+        model, listeners = SimpleNamespace(name="m.nbspam"), [("spamd", listener)]
+        found.service = found.service._replace(model=model, listeners=listeners)
         tally.take_row(1)
         tally.set_gauge("beat", 5)
         found.tick()
