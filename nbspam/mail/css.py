@@ -237,11 +237,11 @@ _BACKSLASH, _BRACKET, _APOSTROPHE, _QUOTE = b"\\('\""
 _ITEMS = re.compile(rb"(?:[^;(\"']++|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
 _WORDS = re.compile(rb"(?:[^\s(]++|\([^)]*\)?)+")
 _BACKGROUND_WORDS = re.compile(rb"(?:[^\s,/(]++|\([^)]*\)?)+")
-_BACKGROUND = frozenset(
+_RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
+_BACKGROUND = _RESET.union(
     b"none repeat no-repeat repeat-x repeat-y space round scroll fixed local left right top bottom"
     b" center auto cover contain border-box padding-box content-box text".split()
 )
-_RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
 # The initial values of inherited properties, which the text around does not change.
 _INITIAL = {"color": BLACK, "size": (lengths.MEDIUM, False), "shown": True, "text-fill": CURRENT}
 _DISPLAYS = frozenset(
@@ -471,36 +471,31 @@ def _size(value: bytes) -> tuple[float, bool] | None:
     return found if found and found[0] >= 0 else None
 
 
-def _font(value: bytes) -> Declared:
-    """Return the size, the first word that can be one, if a name of a font follows.
+def _size_of_font(value: bytes) -> tuple[float, bool] | None:
+    """Return the first word that can be a size, if a name of a font follows.
 
     A weight is a number without a unit.
     """
-    if value in _RESET or value in _SYSTEM_FONTS:
-        return {"size": None if value in _RESET and value != b"initial" else _INITIAL["size"]}
+    if value in _SYSTEM_FONTS:
+        return lengths.MEDIUM, False
     for word, behind in pairwise(_WORDS.findall(value)):
         size, slash, _ = word.partition(b"/")
         found = _size(size)
         if found and (slash or size[-1:].isalpha() or size[-1:] == b"%" or found[0] == 0):
-            return {} if behind[:1].isdigit() else {"size": found}
-    return {}
+            return None if behind[:1].isdigit() else found
+    return None
 
 
 def _background(value: bytes) -> Declared:
     """Return colour and image; a shorthand without a colour makes the ground transparent."""
     words = _BACKGROUND_WORDS.findall(value)
-    if not words or not all(map(_is_of_background, words)):
-        return {}
     found: Declared = {"ground": None, "image": _has_image(value), "fills": b"text" in words}
     for word in words:
         if colour := _ground(word):
             found["ground"] = colour
-    return found
-
-
-def _is_of_background(word: bytes) -> bool:
-    is_known = word in _BACKGROUND or word in _RESET or b"(" in word
-    return is_known or word[0] in b"+-.0123456789" or _ground(word) is not None
+        elif word not in _BACKGROUND and b"(" not in word and word[0] not in b"+-.0123456789":
+            return {}
+    return found if words else {}
 
 
 def _ground(value: bytes) -> Colour | None:
@@ -548,7 +543,7 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"background-image": _one("image", _has_image),
     b"background-clip": _one("fills", lambda value: value == b"text"),
     b"font-size": _one("size", _size),
-    b"font": _font,
+    b"font": _one("size", _size_of_font),
     b"zoom": _one("zoom", _zoom),
     b"opacity": _one("opacity", lengths.read_share),
     b"filter": _one("filter", _filter),

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from nbspam.mail import css
-from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
+from nbspam.mail.lengths import IN_SIGHT, LEFT, MEDIUM, READABLE, RIGHT
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
 _MAX_SETS = 256  # of colours that are compared and cached
@@ -90,6 +90,7 @@ _STYLING = frozenset(
 )
 # Values of display that show nothing, not even inside.
 _WITHOUT_BOX = (b"absent", b"none", b"table-column", b"table-column-group")
+_ROOM = frozenset((False, IN_SIGHT, RIGHT))  # for text: a least height, or padding
 # The attribute that carries the marks of an element, which no sender can write, as a slash ends
 # names; and all attributes that decide about styles.
 MARK = b"nbspam/mark"
@@ -272,8 +273,8 @@ def _is_away(declared: css.Declared, box: bytes) -> bool:
         "moved": is_placed or position == b"relative",
         "clipped": clips,
         # Text that overflows its box to the right or below is seen in the padding there.
-        "low": clips and value("min-height") is not False and not value("padding-bottom"),
-        "narrow": clips and value("min-width") is not False and not value("padding-right"),
+        "low": clips and _ROOM.isdisjoint((value("min-height"), value("padding-bottom"))),
+        "narrow": clips and _ROOM.isdisjoint((value("min-width"), value("padding-right"))),
     }
     return any(holds[_AWAY[pair]] for pair in found)
 

@@ -128,6 +128,7 @@ def coded(text: str) -> str:
         "style='filter:opacity(.3) opacity(.3)'",
         "style='display:none;display:run-in;display:block x;display:contents block'",
         "style='padding:0 0 0 1000px'",
+        "style='height:0;overflow:hidden;padding-bottom:-999px'",
         "style='margin-inline:-9999px'",
         "style='margin-block:-9999px'",
         "style='position:absolute;inset-inline:-9999px auto'",
