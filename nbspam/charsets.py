@@ -173,12 +173,11 @@ def to_utf8(
     guess: the message's; without one, the charset is guessed from this text alone.
     """
     name, codec, decode, may_be_utf8, has_ascii = _declared(declared or "")
+    is_iso_2022 = ESCAPE in data and data.find(b"\x1b$") >= 0
     # Most text is ASCII, whatever it is declared to be.
-    if has_ascii and data.isascii():
-        is_plain = may_be_utf8 or codec in ("", "ascii")
-        if not (is_plain and ESCAPE in data and data.find(b"\x1b$") >= 0):
-            return data, None if codec else "charset-unknown"
-    if may_be_utf8 and is_utf8(data) and (ESCAPE not in data or data.find(b"\x1b$") < 0):
+    if has_ascii and data.isascii() and not (is_iso_2022 and codec in ("", "ascii", "utf-8")):
+        return data, None if codec else "charset-unknown"
+    if may_be_utf8 and is_utf8(data) and not is_iso_2022:
         return data.removeprefix(codecs.BOM_UTF8), None
     if data.startswith(MARKED) and (not codec or codec.startswith("utf")):
         return _utf8(data.decode(_marked(data), "replace")), None
