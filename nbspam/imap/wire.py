@@ -94,7 +94,7 @@ class Wire(imaplib.IMAP4):
         # which IMAPClient would take for a UID.
         said, found = super()._untagged_response(*answer)  # type: ignore[misc]
         if answer[-1] == "FETCH":
-            found = [each for each in found if not _is_without_uid(each)]
+            found = [it for it in found if not (isinstance(it, bytes) and _WITHOUT_UID.match(it))]
         return said, found or [None]
 
     def _check_bye(self) -> None:
@@ -149,10 +149,6 @@ class Wire(imaplib.IMAP4):
         data = bytes(memoryview(self._buffer)[:size])
         del self._buffer[:size]
         return data
-
-
-def _is_without_uid(fetched: object) -> bool:
-    return isinstance(fetched, bytes) and _WITHOUT_UID.match(fetched) is not None
 
 
 class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type information
