@@ -252,8 +252,7 @@ def test_relabelling_says_which_messages_were_new(nbspam, trained, folder):
 def test_what_needs_no_classes_reads_standard_input_without_a_source(nbspam, trained):
     box = b"".join(FROM + each + b"\n" for each in (HAM, SPAM, HAM + b"2\n", SPAM + b"2\n"))
     for command in ("cluster -k 2 --assignments", "classify", "tokens"):
-        out = nbspam.out(*command.split(), stdin=box)
-        assert out
+        assert nbspam.out(*command.split(), stdin=box)
 
 
 WAITING = "reading from this terminal; end with Ctrl-D\n"

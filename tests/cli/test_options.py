@@ -251,8 +251,7 @@ def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
 
 def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
-    answer = nbspam.json("eval", "--spam", *new, folder, "--cv", "2")
-    assert answer["n_docs"] == 7
+    assert nbspam.json("eval", "--spam", *new, folder, "--cv", "2")["n_docs"] == 7
 
 
 def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeypatch):
@@ -398,8 +397,7 @@ def test_a_terminal_gets_no_raw_names(nbspam, trained, tmp_path, monkeypatch):
     path = str(tmp_path / "a\x1b[31m\n.eml")
     assert "\x1b[31m\n" in nbspam("classify", "-0", path)[1]
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    out = nbspam("classify", "-0", path)[1]
-    assert "\x1b" not in out
+    assert "\x1b" not in nbspam("classify", "-0", path)[1]
 
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and name != b"-")

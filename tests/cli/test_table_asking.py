@@ -192,9 +192,7 @@ def melons(table, model):
 def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     how = ("--model", "network", "--features", "12", "--no-climb")
     assert nbspam("train", mails, *how)[0] == 0
-    verdicts = nbspam("predict", mails / "spam")[1].split()
-
-    assert verdicts.count("spam") > 70
+    assert nbspam("predict", mails / "spam")[1].split().count("spam") > 70
     structure = nbspam("query", "-m", model)[1].splitlines()
     assert structure[-1] == "class"
     assert len(structure) == 13
@@ -339,8 +337,7 @@ def test_a_declared_value_counts_though_it_never_occurs(table, model, tosses):
     assert prior == pytest.approx({"one": 6 / 7, "two": 1 / 7})
     assert value == pytest.approx({"one": 4 / 8, "two": 1 / 3})
     # It is no unknown value: it has a probability, and there is no warning.
-    edge = factors(table, "toss", "edge")
-    assert edge[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
+    assert factors(table, "toss", "edge")[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
     # Each fold leaves one toss out: -log P(one | toss), worked out by hand.
     log_loss = json.loads(table.out("eval", tosses, *how, "--cv", "5", "--json"))["log_loss"]
     heads, tails = ((Fraction(5, 6) * Fraction(n, 7), Fraction(1, 6) / 3) for n in (3, 2))

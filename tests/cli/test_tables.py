@@ -117,8 +117,7 @@ def test_an_unseen_category_counts_as_missing_with_a_warning(table, model):
     assert status == 0
     assert err == ("nbspam: -#1: X2 is 'XXL', which training has not seen; taken for missing\n")
     assert out == table("classify", stdin=b"X1,X2\n2,\n")[1]
-    many = b"X1,X2\n" + b"2,XXL\n" * 9
-    assert table("classify", stdin=many)[2].count("\n") == 6
+    assert table("classify", stdin=b"X1,X2\n" + b"2,XXL\n" * 9)[2].count("\n") == 6
     assert table("classify", "--files0-from", "-") == (0, "", "")
     absent = "nbspam: no column X2, which training has seen; taken for missing in every row\n"
     assert table("classify", stdin=b"X1\n2\n")[1:] == (out, absent)

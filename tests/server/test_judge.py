@@ -332,8 +332,7 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
     model = open_served(str(own_model))
     judge = Judge(BatchJudge(model, Classifier.rule.fget, lambda error: None, ServerTally(1)))
     genuine = b"Authentication-Results: mx.example.org; dkim=pass header.d=example.com\n" + SPAM
-    spam = (await judge.judge(genuine)).verdict.posterior["spam"]
-    assert spam > 0.99
+    assert (await judge.judge(genuine)).verdict.posterior["spam"] > 0.99
     lists = own_model.with_name(f"{own_model.name}.lists")
     for line, data, lesson in (
         ("deny example.com", genuine, "spam"),

@@ -303,5 +303,4 @@ def test_the_only_recipient_is_the_user():
         (["Rcpt: ann@example.org", "User: eve"], "eve"),
         (["Rcpt: "], ""),
     ):
-        client = talk(post("/checkv2", SPAM, *lines))
-        assert client.desk.judge.users == [user]
+        assert talk(post("/checkv2", SPAM, *lines)).desk.judge.users == [user]

@@ -413,6 +413,5 @@ def test_a_large_model_is_fitted_beside_lessons_and_no_worker_does_it(tmp_path):
         metrics = served.metrics()
         assert metrics['nbspam_troubles_total{kind="model"}'] == 0
         assert sum(metrics[each] for each in metrics if each.startswith("nbspam_restarts")) == 0
-    model = StoredModel(str(path))
-    assert model.classifier().table.n_docs == 1180
+    assert StoredModel(str(path)).classifier().table.n_docs == 1180
     assert not list(tmp_path.glob("*.next"))

@@ -268,8 +268,7 @@ def test_a_table_is_judged_with_all_that_mail_is_judged_with(table, tmp_path, fe
 def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how):
     how = [folder if word == "FOLDER" else word for word in how]
     arguments = ("--model", "tan", "--features", "5", "--plot", "-", "--intervals")
-    out = nbspam.out("eval", folder, *arguments, *how)
-    assert "Scores: log-odds" in out
+    assert "Scores: log-odds" in nbspam.out("eval", folder, *arguments, *how)
     against = ("--cv", 2, "--against", "--model tan --features 5")
     assert nbspam("compare", folder, *against)[0] == 0
 

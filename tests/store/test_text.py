@@ -403,6 +403,4 @@ def test_what_the_programs_write_themselves_is_known(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     run(program, *learn, str(mails / "spam" / "001-pills-plain.eml"))
-    result = nbspam("import", "-", stdin=run(program, *write))
-
-    assert complains(result, 1, program, ADVICE)
+    assert complains(nbspam("import", "-", stdin=run(program, *write)), 1, program, ADVICE)

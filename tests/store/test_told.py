@@ -191,8 +191,7 @@ def test_corrected_messages_are_answered_as_told_more_often_than_before(mails, t
     train_on([*filed, *items[n_wrong:]], path)
     before = answered_right(StoredModel(path).whole(), corrected)
     for each in corrected:
-        outcome = StoredModel(path).relabel([each], each.label, day=DAY)
-        assert outcome.moved == 1
+        assert StoredModel(path).relabel([each], each.label, day=DAY).moved == 1
     after = answered_right(StoredModel(path).whole(), corrected)
     rest = [*filed[n_wrong // 2 :], *items[n_wrong:]]
     as_filed = answered_right(trained([*corrected, *rest]), corrected)

@@ -42,8 +42,7 @@ def test_of_a_whole_model_everything_is_good(nbspam, model, tmp_path):
     out = nbspam.out("doctor", "-m", model)
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
     assert "1 change, " in out
-    found = nbspam.json("doctor")["findings"]
-    assert [each["state"] for each in found] == [GOOD] * 6
+    assert [each["state"] for each in nbspam.json("doctor")["findings"]] == [GOOD] * 6
 
 
 def test_a_damaged_file_and_what_is_no_model_are_bad(nbspam, trained, tmp_path):

@@ -75,8 +75,7 @@ def test_a_list_that_cannot_be_read_or_written_is_told(page, box, tmp_path):
 
 
 def test_each_user_has_lists_of_their_own(house):
-    answer = house.bob.list(deny=key_of(7), page=key_of(7))
-    assert answer.status_code == 303
+    assert house.bob.list(deny=key_of(7), page=key_of(7)).status_code == 303
     users = house.folder / "users"
     assert (users / "bob" / "model.lists").read_text() == "deny 7@a.example\n"
     assert house.ann.list(deny=key_of(7)).status_code == 404  # not a message of ann's
