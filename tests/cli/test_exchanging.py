@@ -163,8 +163,7 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
 
     whole, once = tmp_path / "whole", tmp_path / "once"
     globbed = sorted(tmp_path.glob("part.*"))  # with locks, as a shell does it
-    status, out, err = nbspam("merge", *globbed, "-o", whole)
-    assert (status, err) == (0, "")
+    out = nbspam.out("merge", *globbed, "-o", whole)
     assert out.startswith("added 2 parts: 4 messages (2 ham, 2 spam)\nlearned ")
     assert nbspam("train", mails, "-m", once)[0] == 0
     assert whole.read_bytes() == once.read_bytes()
