@@ -15,6 +15,7 @@ from nbspam.cli.output import check_page, write_text
 from nbspam.evaluation.report import MEASURES
 from support import FROM, MELONS, complains, write_files
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
 NAMES = {measure.name for measure in MEASURES} - {"bayes_risk"}  # which needs stated costs
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
 
@@ -34,9 +35,7 @@ def judged(nbspam, some):
 
 
 @pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
-def test_eval_reports_every_number_and_its_interval(
-    nbspam, judged, some, model, few_resamples, how
-):
+def test_eval_reports_every_number_and_its_interval(nbspam, judged, some, model, how):
     if how == "model":
         assert nbspam("train", some)[0] == 0
     ways = {"--cv": ("--cv", 3), "--online": ("--online",), "--test": ("--test", some)}
@@ -48,7 +47,7 @@ def test_eval_reports_every_number_and_its_interval(
     assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
 
 
-def test_many_classes_lack_only_the_numbers_of_two_classes(nbspam, tmp_path, few_resamples):
+def test_many_classes_lack_only_the_numbers_of_two_classes(nbspam, tmp_path):
     table = tmp_path / "t.csv"
     rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
     table.write_text("label,text\n" + "\n".join(rows))
@@ -237,9 +236,7 @@ def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(tab
     assert "nbspam table eval SOURCE --cv 10 --report FILE.html" in text
 
 
-def test_week_costs_and_shares_of_the_user_are_those_of_the_page(
-    nbspam, mails, page, few_resamples
-):
+def test_week_costs_and_shares_of_the_user_are_those_of_the_page(nbspam, mails, page):
     words = ["--fp-cost", 9, "--prior", "spam=0.8", "--intervals", "--json", "--per-week", 350]
     assert nbspam("eval", mails, "--cv", 2, "--report", page, *words)[0] == 0
     assert "counts a lost ham as 9 missed spam" in text_of(page)
