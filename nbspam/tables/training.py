@@ -544,8 +544,8 @@ def _over(classifier: TableClassifier, schema: Schema) -> TableClassifier:
         for a, b in zip(old.columns, schema.columns, strict=True)
     ]
     model = classifier.model
-    if (schema.n_values != old.n_values).any():
-        model = model.with_levels(schema.n_values, codes)
+    if [column.levels for column in schema.columns] != [column.levels for column in old.columns]:
+        model = model.with_levels(schema.n_values, codes)  # also if only their order differs
     row = _codes(old.classes, schema.classes)
     # A column of numbers has a single entry, which counts its known cells.
     place = schema.entries.places([code if len(code) else np.zeros(1, np.intp) for code in codes])
@@ -580,7 +580,7 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
                 for code in np.unique(cells[~np.isnan(cells)]).astype(int).tolist()
                 if not classifier.counts[:, start + code].any()
             }
-            seen = tuple(value for value in column.levels if value not in unseen)
+            seen = sorted_cells([value for value in column.levels if value not in unseen])
             # A column without categories would be one of numbers, so the last ones stay.
             column = replace(column, levels=seen or column.levels)
         columns.append(column)

@@ -1,5 +1,6 @@
 """Models of tables learn on: the parts of a table, in any order, make the model of the whole."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -182,6 +183,18 @@ def test_a_column_without_any_value_left_stays_one_of_categories(model):
     assert not left.counts[:, 0].any()
     check_state(left.to_state())
     assert_same(learn_rows(left, [only]).classifier, before)
+
+
+@pytest.mark.parametrize("model", [name for name in COLUMN_MODELS if name != "gaussian"])
+def test_values_are_the_same_in_any_order(model):
+    orders = ("1", "2"), ("2", "1")
+    stated = [replace(settings_of(model), values={"a": order}) for order in orders]
+    one, other = (at_once(ROWS, settings) for settings in stated)
+    assert_same(merged_tables(one, other, "two"), at_once([*ROWS, *ROWS], stated[0]))
+
+    before = at_once([*ROWS, record("10", "1", "1", "no")], settings_of(model))
+    word = [record("x", "1", "1", "no")]  # beside it, numbers are sorted as strings
+    assert_same(unlearn_rows(learn_rows(before, word).classifier, word).classifier, before)
 
 
 def test_a_classifier_keeps_a_row():
