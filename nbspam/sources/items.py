@@ -567,9 +567,10 @@ def items_given(given: Any, options: SourceOptions = NO_OPTIONS) -> Iterator[Ite
             continue
         data, label = each if isinstance(each, tuple) and len(each) == 2 else (each, None)
         label = (str(label) if isinstance(label, str) else files.cell_text(label)) or None
-        # One of many paths that is not there is an item that cannot be read.
+        # One of many paths without a readable file is an item that cannot be read.
         if isinstance(data, os.PathLike) and (os.path.exists(data) or files.is_url(path_of(data))):
-            yield from read_items([path_of(data)], label=label, options=options)
+            lenient = options._replace(keeps_missing=True)
+            yield from read_items([path_of(data)], label=label, options=lenient)
         else:
             yield item_of(data, f"#{number}", label)._replace(series="given")
 

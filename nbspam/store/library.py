@@ -522,6 +522,7 @@ def cluster(
 
     when = stopping(rounds, epsilon)
     check_number("k", k, 2, whole=True)
+    check_number("typical", typical, 0, whole=True)
     how = {"restarts": restarts, "hard": hard, "seed": seed, "stopping": when}
     if rows:
         if alpha == "auto" or any(each is not None for each in (model, weighting, min_df, start)):
@@ -582,12 +583,12 @@ def query(
         named = network_of_model("query", model.classifier)
     else:
         named = load_network(os.fsdecode(model))
-    known = list(evidence)
+    known = _texts(evidence)
     if isinstance(evidence, Mapping):
-        known = [f"{name}={cell_text(value)}" for name, value in evidence.items()]
+        known = tuple(f"{name}={cell_text(value)}" for name, value in evidence.items())
     if independent is not None:
         return network_questions.independent(named, *independent, known)
-    targets = [target] if isinstance(target, str) else list(target)
+    targets = _texts(target)
     if not targets:
         raise UsageError("query: no target; name a variable, or two as independent")
     return network_questions.believe(named, targets, known, gibbs, seed)

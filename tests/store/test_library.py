@@ -88,17 +88,19 @@ def test_a_message_is_bytes_a_path_or_an_item_and_a_string_is_text(mail_model, t
 
 
 def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model, tmp_path):
-    given = [HAM, tmp_path / "none.eml", SPAM]
-    first, second, third = mail_model.classify_many(given)
+    (tmp_path / "damaged.gz").write_bytes(b"not gzip")
+    given = [HAM, tmp_path / "none.eml", tmp_path / "damaged.gz", SPAM]
+    first, *skipped, last = mail_model.classify_many(given)
 
-    assert isinstance(second, nbspam.Skipped)
+    assert [each.name for each in skipped] == [str(path) for path in given[1:3]]
+    assert all(isinstance(each, nbspam.Skipped) for each in skipped)
     assert first == mail_model.classify(HAM)._replace(name="#0")
-    assert third == mail_model.classify(SPAM)._replace(name="#2")
+    assert last == mail_model.classify(SPAM)._replace(name="#3")
     with pytest.raises(InputError, match=r"none\.eml"):
         mail_model.classify(tmp_path / "none.eml")
     of_one_name = [nbspam.Item("same", None, data) for data in (HAM, SPAM)]
     found = [verdict.posterior for verdict in mail_model.classify_many(of_one_name)]
-    assert found == [first.posterior, third.posterior]
+    assert found == [first.posterior, last.posterior]
 
 
 def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, tmp_path):
@@ -281,6 +283,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
+        (lambda: nbspam.cluster(["a", "b"], 2, typical=-1), UsageError, "typical: -1 is not"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, alpha="auto"), UsageError, "for texts"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, start=[]), UsageError, "for texts"),
         (lambda: nbspam.cluster(["a", "b"], 2, start=[]), UsageError, "start: not components"),
@@ -289,6 +292,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),
         (lambda: melons.classify(MELONS), UsageError, "several rows; give one, or classify_many"),
+        (lambda: melons.update(3), UsageError, "int: not a row of a table"),
         (lambda: melons.factors({"密度": "?!"}), InputError, r"密度 is '\?!', not a number"),
         (lambda: stored.factors("x"), UsageError, "factors and estimates are of tables"),
         (lambda: stored.update([(SPAM, "spam")], policy="no"), UsageError, "everything, error, n"),
@@ -496,6 +500,8 @@ def test_a_network_is_asked_by_the_library(sky):
     assert nbspam.query(model, ["wind", "play"]).probability.sum() == pytest.approx(1)
     assert nbspam.query(model, independent=("wind", "play"), evidence=[f"{sky}=s"]) is True
     assert nbspam.query(model, f"{sky}=s").probability.shape == (1,)
+    alone = nbspam.query(model, "wind=h", f"{sky}=s")
+    assert alone.probability.tolist() == belief.probability.tolist()
     assert nbspam.query(model, independent=("wind", "play")) is False
     assert nbspam.query(model, "wind", gibbs=400, seed=1).sampled.n_samples == 400
     with pytest.raises(UsageError, match="no target"):
