@@ -80,7 +80,7 @@ def address_of(option: str, text: str) -> Address:
     if "/" in text and not re.match(r"\w+:", text):  # as Postfix writes them: unix:PATH
         return Address(path=text)
     host, colon, port = text.rpartition(":")
-    if port.isascii() and port.isdigit() and int(port) < 1 << 16:
+    if re.fullmatch("[0-9]{1,5}", port) and int(port) < 1 << 16:
         return Address(host.strip("[]") if colon else "127.0.0.1", int(port))
     raise UsageError(f"{option} {text}: not an address; write HOST:PORT, or a path with a slash")
 
