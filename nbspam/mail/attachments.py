@@ -222,11 +222,9 @@ def _measures_of_jpeg(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-# --- archives: ZIP (APPNOTE 6.3.9), RAR of versions 4 and 5, and 7z
+# --- archives --------------------------------------------------------------------------------
 #
-# Headers of 7z may be compressed.  Damaged and hostile archives end the
-# reading early; it never raises, and takes linear time.
-
+# Damaged and hostile archives end the reading early; it never raises, and takes linear time.
 
 _Entry = tuple[bytes | None, bool]  # the name of a file, if it is known; whether it is encrypted
 
@@ -260,7 +258,7 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
     return None
 
 
-# --- ZIP -------------------------------------------------------------------------------------
+# --- ZIP (APPNOTE 6.3.9) ---------------------------------------------------------------------
 
 _ZIP_ENTRY = re.compile(b"PK\3\4")
 
@@ -273,7 +271,7 @@ def _zip_entries(data: bytes) -> Iterator[_Entry]:
         yield data[start : start + length], bool(flags & 1)
 
 
-# --- tar (POSIX, `pax`) and gzip (RFC 1952) ---------------------------------------------------
+# --- tar (POSIX, `pax`) and gzip (RFC 1952) --------------------------------------------------
 
 _END = re.compile(rb"[\0\n]")
 _MAX_TAR = 1 << 20  # bytes of a tar archive that are decompressed
@@ -299,7 +297,7 @@ def _gzip_entries(data: bytes) -> Iterator[_Entry]:
         yield data[10:].partition(b"\0")[0], False
 
 
-# --- RAR -------------------------------------------------------------------------------------
+# --- RAR of versions 4 and 5 -----------------------------------------------------------------
 
 
 def _rar4_entries(data: bytes) -> Iterator[_Entry]:
@@ -313,8 +311,8 @@ def _rar4_entries(data: bytes) -> Iterator[_Entry]:
             return
         if kind == 0x74:
             (length,) = struct.unpack_from("<19xH", data, place + 7)
-            name = data[place + 32 + 8 * bool(flags & 0x100) :][:length]
-            yield name.partition(b"\0")[0], bool(flags & 4)
+            start = place + 32 + 8 * bool(flags & 0x100)
+            yield data[start : start + length].partition(b"\0")[0], bool(flags & 4)
         place += max(size, 7) + more
 
 
@@ -355,7 +353,7 @@ def _rar5_entries(data: bytes) -> Iterator[_Entry]:
         place = start + max(size, 1) + more
 
 
-# --- 7z --------------------------------------------------------------------------------------
+# --- 7z, whose header may be compressed ------------------------------------------------------
 
 _AES = b"\x06\xf1\x07\x01"
 # The coder of a header that is compressed by the first LZMA, before its settings; else the second.
