@@ -319,7 +319,7 @@ def _unescape(text: bytes) -> bytes:
 
 
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
-    """Return the counted bytes of a tag without brackets, and its links and titles by name."""
+    """Return the tag that is written so, without brackets, and its links and titles by name."""
     content = b""
     if is_raw := written.endswith(RAW):
         written, _, content = written.partition(b">")
