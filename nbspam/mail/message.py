@@ -123,8 +123,7 @@ class _MessageReader:
         if defect is not None:
             self.defects.add(defect)
         if not text.is_html and _FULL_LINE.search(data):
-            names = [Field("filename", match[1]) for match in _UUENCODED.finditer(data)]
-            self.files[index] = names
+            self.files[index] = [Field("filename", each[1]) for each in _UUENCODED.finditer(data)]
             data = _UUENCODED.sub(b"\n", data)
         return data
 
