@@ -322,8 +322,8 @@ def trial_under_prior(trial: Trial, new: Floats) -> Trial:
     return replace(trial, joint=trial.joint + shift, prior=new, smaller=smaller)
 
 
-def evaluation_of(trial: Trial, rng: np.random.Generator | None = None) -> Evaluation:
-    """Return all measures of a trial, with bootstrap intervals if rng is given."""
+def evaluation_of(trial: Trial, seed: int | None = None) -> Evaluation:
+    """Return all measures of a trial; seed: of bootstrap intervals, None leaves them out."""
     answers, names = trial.answers()
     return evaluate(
         trial.y,
@@ -334,5 +334,5 @@ def evaluation_of(trial: Trial, rng: np.random.Generator | None = None) -> Evalu
         probability=trial.probability,
         cost=trial.cost,
         risk=trial.risk if trial.has_costs else None,
-        rng=rng,
+        rng=None if seed is None else np.random.default_rng(seed),
     )

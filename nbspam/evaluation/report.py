@@ -18,8 +18,6 @@ from math import isfinite, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores, confusions
@@ -185,7 +183,7 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
 
     seed: of the bootstrap intervals; None leaves them out.
     """
-    evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
+    evaluation = evaluation_of(trial, seed)
     text = f"judged and then learned {ORDERS[trial.order]}\n" if trial.order else ""
     text += evaluation_text(evaluation, trial.noun)
     if len(trial.classes) <= N_SHARES:
@@ -196,7 +194,7 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
 
 def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
     """Return all numbers of a trial as JSON values; seed: see `trial_text`."""
-    evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
+    evaluation = evaluation_of(trial, seed)
     shares = shares_of(trial.probability, trial.y, trial.prior)
     return {
         **evaluation_json(evaluation),

@@ -128,7 +128,7 @@ def test_answers_are_numbered_like_the_classes_followed_by_other_actions(few_res
     evaluation = evaluation_of(plain)
     assert (evaluation.cost, evaluation.intervals) == ((2 + 1) / 4, {})
     assert evaluation.auc == (1 + 0.5 + 0 + 1) / 4
-    assert evaluation_of(plain, np.random.default_rng(0)).intervals
+    assert evaluation_of(plain, 0).intervals
     unsure = trial_of(Y, SCORE, rule=Cutoffs(0.9, 0.1, fp_cost=2, unsure_cost=0.5))
     answers, names = unsure.answers()
     assert names == ("ham", "spam", "unsure")
