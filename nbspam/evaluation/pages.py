@@ -80,8 +80,7 @@ def _of_few(rate: Rate | None) -> Rate | None:
     """Return a rate, of few documents as a number of these: they say little of a hundred."""
     if rate is None or rate.whole >= _FEW:
         return rate
-    values = (value * rate.whole / rate.scale for value in rate[3:])
-    return Rate(rate.part, rate.whole, rate.whole, *values)
+    return rate_of(rate.part, rate.whole, rate.whole)
 
 
 def quality_page(
@@ -112,7 +111,7 @@ def quality_page(
         **{name: _of_few(rate) for name, rate in headline(confusion).items()},
         week=week_of(confusion, per_week or PER_WEEK),
         is_stated=per_week is not None,
-        cutoffs=_cutoffs(trial, rule, confusion) if rule else [],
+        cutoffs=_with_other_cutoffs(trial, rule, confusion) if rule else [],
         rule=rule,
         views=views,
         **drawn(views),
@@ -148,8 +147,8 @@ def drawn(views: Views) -> dict[str, object]:
     rates, det_curve, learning = headline(views.confusion), views.det_curve, views.learning
     many, fine = _of_few(rates["missed"]), _of_few(rates["lost"])
     return {
-        "many_missed": many and figures.of_many(_of(many), many.scale, 20),
-        "many_lost": fine and figures.of_many(_of(fine), fine.scale, 50),
+        "many_missed": many and figures.of_many(_n_squares(many), many.scale, 20),
+        "many_lost": fine and figures.of_many(_n_squares(fine), fine.scale, 50),
         "det_curve": det_curve and figures.det_figure([det_curve], views),
         "calibration": figures.calibration_figure(views),
         "histogram": figures.histogram_figure(views.histogram),
@@ -157,7 +156,7 @@ def drawn(views: Views) -> dict[str, object]:
     }
 
 
-def _of(rate: Rate) -> int:
+def _n_squares(rate: Rate) -> int:
     """Return a rate as a number of squares: at least one unless the rate is 0."""
     return max(round(rate.value), int(rate.part > 0))
 
@@ -184,7 +183,7 @@ def _rule_as_cutoffs(trial: Trial) -> Cutoffs | None:
     return Cutoffs(0.5, 0.5, 1.0) if is_likeliest else None
 
 
-def _cutoffs(trial: Trial, rule: Cutoffs, confusion: Integers) -> list[TradeOff]:
+def _with_other_cutoffs(trial: Trial, rule: Cutoffs, confusion: Integers) -> list[TradeOff]:
     """Return the errors and costs of the rule and of other cutoffs; empty without a class."""
     if not confusion.sum(axis=1).all():
         return []
