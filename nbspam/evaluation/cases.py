@@ -155,7 +155,7 @@ def _weights(origin: str, text: str, settings: TokenSettings, nats: Mapping[str,
     single = settings._replace(pairs=False, characters=False)
     before: tuple[str, int, int] | None = None
     for run in _RUN.finditer(text):
-        for word, start, end in _found(origin, run, single):
+        for word, start, end in _words_in(run, origin, single):
             for place in {origin, BODY if origin == "subject" else origin}:
                 weights[start:end] += nats.get(str(Token(place, word.encode())), 0.0)
             if settings.pairs and before is not None:
@@ -165,8 +165,8 @@ def _weights(origin: str, text: str, settings: TokenSettings, nats: Mapping[str,
     return weights
 
 
-def _found(
-    origin: str, run: re.Match[str], settings: TokenSettings
+def _words_in(
+    run: re.Match[str], origin: str, settings: TokenSettings
 ) -> Iterator[tuple[str, int, int]]:
     """Yield the words in a run without blanks, and where they are.
 

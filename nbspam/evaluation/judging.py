@@ -381,8 +381,7 @@ def judge_classifier(
             if witness is not None:
                 reasons = partial(classifier.reasons_for, given)
                 witness.hear_one(len(found), truth, answer.joint, reasons)
-            judged = _JudgedInput(answer.name, truth, answer.joint, of_others, is_known)
-            found.append(judged)
+            found.append(_JudgedInput(answer.name, truth, answer.joint, of_others, is_known))
     if not found:
         raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
     if witness is not None:
