@@ -183,6 +183,7 @@ _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogg
 # read yet, lessons that wait for it, records that were read, and records that were not lessons.
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
 _GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "due", "users", "users_bytes")
+_WITHIN = [f"within {bound:g}" for bound in (*BOUNDS, float("inf"))]
 _SLOTS = (
     *VERDICTS,
     *(f"lesson {name}" for name in LESSONS),
@@ -193,10 +194,9 @@ _SLOTS = (
     *SHARE_GAUGES,
     "shares",
     "seconds",
-    *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
+    *_WITHIN,
 )
 _PLACE = {name: number for number, name in enumerate(_SLOTS)}
-_FIRST_BOUND = _PLACE[f"within {BOUNDS[0]:g}"]
 
 
 def outcome_word(outcome: Outcome) -> str:
@@ -247,7 +247,7 @@ class ServerTally:
         """Count a message that was answered after some seconds."""
         self.add(verdict)
         self.add("seconds", seconds)
-        self._own[_FIRST_BOUND + bisect_left(BOUNDS, seconds)] += 1
+        self.add(_WITHIN[bisect_left(BOUNDS, seconds)])
 
     def total(self, name: str) -> float:
         """Return the sum of a count over all processes."""
@@ -315,7 +315,7 @@ def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]"
         gauges.update({name: tally.total(name) for name in SHARE_GAUGES})
     for name, value in {**gauges, **facts}.items():
         yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
-    up_to = np.cumsum([tally.total(f"within {b:g}") for b in (*BOUNDS, float("inf"))])
+    up_to = np.cumsum([*map(tally.total, _WITHIN)])
     names = [*map(str, BOUNDS), "+Inf"]
     yield HistogramMetricFamily(
         "nbspam_answer_seconds",
