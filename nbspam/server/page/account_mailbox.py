@@ -55,7 +55,7 @@ class AccountMailbox(ReviewMailbox):
         self._at: dict[str, list[_Found]] = {}  # by key
         self._kept: dict[tuple[str, int, int], bytes] = {}  # those read last at the end
 
-    def _check(self) -> None:
+    def _check_exists(self) -> None:
         """Raise nothing: whether the account exists shows when it is used."""
 
     def check(self, moves: bool) -> None:
@@ -169,13 +169,13 @@ class AccountMailbox(ReviewMailbox):
     def leaves(self, key: str, label: str) -> str | None:
         """Return the folder from which `file` would move a message; None: it would not."""
         self._asked(self._find_all)
-        found, target = self._at.get(key, []), self._folder_of(label)
+        found, target = self._at.get(key, []), self._folder_for(label)
         return None if len(found) != 1 or target in (None, found[0].folder) else found[0].folder
 
     def file(self, key: str, label: str) -> str | None:
         """Move a message as in a Maildir; raises InputError if another one has its headers."""
         moved, folders = super().file(key, label), [e.folder for e in self._at.get(key, ())]
-        if moved is None and len(folders) > 1 and {*folders} != {self._folder_of(label)}:
+        if moved is None and len(folders) > 1 and {*folders} != {self._folder_for(label)}:
             raise InputError(
                 f"{self._url.account}: {len(folders)} messages ({', '.join(folders)}) have its"
                 " headers, perhaps another text; move them in a mail program"

@@ -50,8 +50,6 @@ _TICK = 2.0  # seconds in which two changes of a file may have the same time, on
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are held at a time
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
-
-
 Each = TypeVar("Each")
 
 
@@ -109,13 +107,13 @@ class ReviewMailbox:
         self.database = Database(model)
         self.model = self.database.model  # where a link leads
         self.user = user
-        self._check()
+        self._check_exists()
         self._below = os.path.join(path, "")  # the prefix of all paths in it
         self._paths: dict[str, str] = {}  # where the newest were, by key
         # The stamps of the mailbox, and its newest messages, at the last look.
         self._last: tuple[tuple[Stamp | None, ...], list[MailboxLetter]] = ((), [])
 
-    def _check(self) -> None:
+    def _check_exists(self) -> None:
         if files.is_url(self.path) or not os.path.exists(self.path):
             raise InputError(
                 f"--review {self.path}: no such mailbox; give a Maildir, mbox, folder or account"
@@ -223,7 +221,7 @@ class ReviewMailbox:
 
     def _found(self) -> Iterator[_FoundMessage]:
         """Yield all messages that are mail."""
-        self._check()
+        self._check_exists()
         with files.Blaming(self.path):
             if is_maildir(self.path):
                 for folder in self.folders:
@@ -314,7 +312,7 @@ class ReviewMailbox:
         """Return the folder from which `file` would move a message; None: it would not."""
         with files.Blaming(self.path):
             entry = self._find(key)
-        target = self._folder_of(label)
+        target = self._folder_for(label)
         return None if entry is None or target in (None, entry.folder) else entry.folder
 
     def file(self, key: str, label: str) -> str | None:
@@ -323,7 +321,7 @@ class ReviewMailbox:
         Returns None if it was not moved: it is there already, or has gone, or another file has its
         name there.  Raises NbspamError if it cannot be moved.
         """
-        target = self._folder_of(label)
+        target = self._folder_for(label)
         return None if target is None else self._move(key, target)
 
     def put_back(self, key: str, folder: str) -> bool:
@@ -333,7 +331,7 @@ class ReviewMailbox:
         """
         return folder in self._places() and self._move(key, folder) is not None
 
-    def _folder_of(self, label: str) -> str | None:
+    def _folder_for(self, label: str) -> str | None:
         return next((folder for folder, name in self._places().items() if name == label), None)
 
     def _places(self) -> dict[str, str]:
