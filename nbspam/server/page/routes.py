@@ -132,7 +132,7 @@ def fields_of(data: bytes) -> dict[str, str] | None:
         return {}
 
 
-# ---- of a request ----
+# ---- of a request, and of the page that its form is on ----
 
 
 def desk_of(request: Request) -> Desk:
@@ -162,6 +162,23 @@ def bar_of(request: Request) -> PageBar:
     return PageBar(
         session["form"], request.url.path, has_mail, has_users(request), session["user"], done
     )
+
+
+def origin_of(form: Mapping[str, str]) -> View:
+    """Return the list from which a form comes."""
+    return view_of(dict(parse_qsl(form.get("back", ""), keep_blank_values=True)))
+
+
+def address_after(form: Mapping[str, str], key: str) -> str:
+    """Return the address to which a form redirects: the list or message that it came from.
+
+    key: of the message that was taught.
+    """
+    view = origin_of(form)
+    if "page" in form:  # it was told from the page of that message
+        return view.of(form["page"])
+    place = form.get("next", "")
+    return f"{view.address}#{place if pages.ROW_ID.fullmatch(place) else pages.row_id(key)}"
 
 
 # ---- answers ----
@@ -372,23 +389,6 @@ async def list_sender(request: Request) -> Response:
     back = "" if listed is None else " “Take off the list” takes it back."
     request.session["done"] = _LISTED[verb].format(sender[:_MAX_SUBJECT]) + back
     return RedirectResponse(address_after(form, form[verb]), HTTPStatus.SEE_OTHER)
-
-
-def origin_of(form: Mapping[str, str]) -> View:
-    """Return the list from which a form comes."""
-    return view_of(dict(parse_qsl(form.get("back", ""), keep_blank_values=True)))
-
-
-def address_after(form: Mapping[str, str], key: str) -> str:
-    """Return the address to which a form redirects: the list or message that it came from.
-
-    key: of the message that was taught.
-    """
-    view = origin_of(form)
-    if "page" in form:  # it was told from the page of that message
-        return view.of(form["page"])
-    place = form.get("next", "")
-    return f"{view.address}#{place if pages.ROW_ID.fullmatch(place) else pages.row_id(key)}"
 
 
 # ---- the connections of browsers ----
