@@ -72,7 +72,11 @@ class Moments(Statistics):
         deviation = sums[of_deviation] + between**2 * mine[of_count] * share
         # Where nothing remains, both have the same moments.
         apart = np.abs(sums[of_deviation]) + between**2 * mine[of_count]
-        rounding = _ROUNDING * (mine[of_deviation] + mine[of_count] * mine[of_mean] ** 2)
+        squares = mine[of_deviation] + mine[of_count] * mine[of_mean] ** 2
+        # All that is left of a class may be 0, so a usual number of the column counts, too.
+        others = tuple(range(squares.ndim - 1))
+        usual = squares.sum(axis=others) / np.maximum(mine[of_count].sum(axis=others), 1.0)
+        rounding = _ROUNDING * (squares + usual)
         is_possible = np.where(n > 0, deviation >= -rounding, apart <= rounding)
         mean = mine[of_mean] + between * share
         has_mean = (n > 0) & (np.abs(mean) > _CANCELLED * np.abs(mine[of_mean]))

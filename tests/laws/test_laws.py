@@ -179,6 +179,12 @@ def test_unlearning_numbers_that_could_not_have_been_learnt_is_refused(name):
         far = np.array([[0, 0.77e6 * scale]])
         model.partial_fit(far, [0]).unlearn(far, [0])
         assert model.unlearn(X[:3] * [1, scale], y[:3]).class_count_.tolist() == [0, 1, 0]
+        # They are none either if only a 0 is left, beside which any error is large.
+        several = [[[0, number * scale]] for number in (3e3, 1.1, 0.7, 0.3, 0.0, 0.0)]
+        for row in several:
+            model.partial_fit(row, [0])
+        for row in several:
+            model.unlearn(row, [0])
 
 
 @every_model_also_unsmoothed
