@@ -305,7 +305,7 @@ def _sheet_of(tags: Iterable[_Tag]) -> "Sheet | None":
         return None
     from nbspam.mail.sheets import sheet_of  # imported late: most documents have no style element
 
-    return sheet_of(b"\n".join(rules), starts)
+    return sheet_of(rules, starts)
 
 
 def _unescape(text: bytes) -> bytes:

@@ -34,6 +34,8 @@ _MAX_COMPARED = 1_000_000  # the same for all keys of all different start tags t
 _MAX_BITS = 500  # compounds before the last one of their selector
 _MAX_MARKS, _MAX_ASKED = 32, 200  # compounds that the parser looks for, and bytes of one
 
+_END = b"\0"  # of a sheet, if another one follows; the parser lets no NUL pass
+
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
 _SINGLE_KEY = re.compile(rb"\s*+(\*|[a-z][a-z0-9-]*+|[.#][\w\x80-\xff-]++)\s*+\Z", re.IGNORECASE)
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
@@ -168,7 +170,7 @@ class _AppliedRules(NamedTuple):
 
 
 class _SheetText:
-    """The rules that a text states, whatever document it is in."""
+    """The rules that sheets state, whatever document they are in."""
 
     def __init__(self, text: bytes) -> None:
         # Rules with a single key: their numbers and declarations.  And all other rules.
@@ -209,12 +211,12 @@ class _SheetText:
 _sheet_text = css.remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)
 
 
-def sheet_of(text: bytes, tags: Sequence[StartTag]) -> "Sheet":
-    """Return the rules of a document, given the text of its sheets and its different start tags.
+def sheet_of(sheets: Sequence[bytes], tags: Sequence[StartTag]) -> "Sheet":
+    """Return the rules of a document, given its sheets and its different start tags.
 
     Documents that differ only in single keys share one, and so what was found in it.
     """
-    stated = _sheet_text(text)
+    stated = _sheet_text(_END.join(sheets))
     present = frozenset().union(*[tag.keys for tag in tags]) if stated.others else frozenset()
     others = [rule for rule in stated.others if rule[1].all_keys <= present]
     n_keys = sum([len(tag.keys) for tag in tags])
@@ -505,28 +507,30 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     As in browsers, blocks left open apply, rules may stand in rules, and a bracket that closes
     nothing spoils the rule behind it.
     """
-    text = css.without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
-    # The selectors of each open block; none in groups, and None where no rule applies.
-    blocks: list[bytes | None] = [b""]
-    spoiling, left = b"", _MAX_NESTED + len(text)  # bytes of selectors that rules in rules add
-    for chunk in text.split(b"}"):
-        *opened, declarations = chunk.split(b"{")
-        for prelude in opened:
-            around = blocks[-1]
-            if around:
-                stated, _, prelude = prelude.rpartition(b";")
-                left -= (around.count(b",") + 1) * len(prelude)
-                left -= (prelude.count(b",") + prelude.count(b"&") + 1) * len(around)
-                if left < 0:  # then a rule applies whatever is around it
-                    around, prelude = b"", prelude.replace(b"&", b"")
-                elif stated:
-                    yield around, stated
-            blocks.append(_selected(around, spoiling + prelude))
-            spoiling = b""
-        if len(blocks) == 1:
-            spoiling = b"}"
-        elif selectors := blocks.pop():
-            yield selectors, declarations
+    left = _MAX_NESTED + len(text)  # bytes of selectors that rules in rules add
+    for sheet in text.split(_END):
+        # The selectors of each open block; none in groups, and None where no rule applies.
+        blocks: list[bytes | None] = [b""]
+        spoiling = b""
+        sheet = css.without_comments(sheet).replace(b"<!--", b" ").replace(b"-->", b" ")
+        for chunk in sheet.split(b"}"):
+            *opened, declarations = chunk.split(b"{")
+            for prelude in opened:
+                around = blocks[-1]
+                if around:
+                    stated, _, prelude = prelude.rpartition(b";")
+                    left -= (around.count(b",") + 1) * len(prelude)
+                    left -= (prelude.count(b",") + prelude.count(b"&") + 1) * len(around)
+                    if left < 0:  # then a rule applies whatever is around it
+                        around, prelude = b"", prelude.replace(b"&", b"")
+                    elif stated:
+                        yield around, stated
+                blocks.append(_selected(around, spoiling + prelude))
+                spoiling = b""
+            if len(blocks) == 1:
+                spoiling = b"}"
+            elif selectors := blocks.pop():
+                yield selectors, declarations
 
 
 def _selected(around: bytes | None, prelude: bytes) -> bytes | None:

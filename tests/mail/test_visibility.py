@@ -486,6 +486,10 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         # Several sheets are one.
         ("p {color:white}", "<p>no</p><style>p {color:red}</style><p>a", "no a", ""),
         ("", "<style media=print>p {display:none}</style><p>a", "a", ""),
+        *(
+            (each, "<style>p {display:none}</style><p>no", "", "no")
+            for each in ("x", "x{", "/*", "@media print {", "}", "x{content:'")
+        ),
         ("", "<style type=x>p {display:none}</style><p>a", "a", ""),
         ("", "<template><style>p {display:none}</style></template><p>a", "a", ""),
     ],
