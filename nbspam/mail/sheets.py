@@ -33,7 +33,6 @@ _MAX_RULES = 100  # that elements with one key are compared with
 _MAX_COMPARED = 1_000_000  # the same for all keys of all different start tags together
 _MAX_BITS = 500  # compounds before the last one of their selector
 _MAX_MARKS, _MAX_ASKED = 32, 200  # compounds that the parser looks for, and bytes of one
-
 _END = b"\0"  # of a sheet, if another one follows; the parser lets no NUL pass
 
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
@@ -437,9 +436,8 @@ def _are_known(selectors: bytes) -> bool:
         return False
     if selectors.find(b":") < 0:
         return True
-    return _PSEUDO_NAMES.issuperset(
-        re.findall(rb":(?!(?<=::)-webkit-)([\w-]++)", selectors.lower())
-    )
+    names = re.findall(rb":(?!(?<=::)-webkit-)([\w-]++)", selectors.lower())
+    return _PSEUDO_NAMES.issuperset(names)
 
 
 @css.remember(_MAX_SELECTORS, _MAX_SELECTOR)
@@ -508,12 +506,11 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     nothing spoils the rule behind it.
     """
     left = _MAX_NESTED + len(text)  # bytes of selectors that rules in rules add
-    for sheet in text.split(_END):
+    for sheet in map(css.without_comments, text.split(_END)):
         # The selectors of each open block; none in groups, and None where no rule applies.
         blocks: list[bytes | None] = [b""]
         spoiling = b""
-        sheet = css.without_comments(sheet).replace(b"<!--", b" ").replace(b"-->", b" ")
-        for chunk in sheet.split(b"}"):
+        for chunk in sheet.replace(b"<!--", b" ").replace(b"-->", b" ").split(b"}"):
             *opened, declarations = chunk.split(b"{")
             for prelude in opened:
                 around = blocks[-1]
@@ -579,12 +576,10 @@ def _is_true(term: bytes) -> bool:
     name, sign, value = feature[1], feature[2], (feature[3] or b"").strip()
     bound, plain = _BOUND.search(name), _BOUND.sub(b"", name)
     if plain not in _SCREEN:
-        manner = _MANNERS.get(plain, b"none")
-        return manner == value if sign else manner not in (b"none", b"no-preference")
+        manner = _MANNERS.get(plain)
+        return manner == value if sign else manner not in (None, b"none", b"no-preference")
     stated, number = _SCREEN[plain], read_pixels(value) or 0.0
-    if sign is None:
-        return True
-    if sign == b">" or (bound and bound[1] == b"min"):
+    if sign in (None, b">") or (bound and bound[1] == b"min"):
         return stated >= number
     return stated <= number if sign == b"<" or bound else stated == number
 

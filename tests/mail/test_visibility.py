@@ -403,7 +403,10 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ("@media (width > 99px) and (width <= 1000px) {p{display:none}}", "<p>no", "", "no"),
         ("@media (color) and (hover) and (min-height:1px) {p{display:none}}", "<p>no", "", "no"),
         ("@media (print) or (scripting:none) {p{display:none}}", "<p>no", "", "no"),
-        ("@media (prefers-reduced-motion) {p{display:none}}", "<p>a", "a", ""),
+        *(
+            (f"@media ({each}) {{p{{display:none}}}}", "<p>a", "a", "")
+            for each in ("prefers-reduced-motion", "x", "x:none")
+        ),
         ("@media (width:9px), (pointer:coarse), (tv) {p{display:none}}", "<p>a", "a", ""),
         ("@media (-webkit-min-device-pixel-ratio:2) {p{display:none}}", "<p>a", "a", ""),
         ("@media screen and (orientation: landscape) {p{display:none}}", "<p>no", "", "no"),
