@@ -189,10 +189,8 @@ def test_closed_streams_are_a_failure_in_one_line(trained, closed):
     command = f"exec {sys.executable} -m nbspam filter {closed}"
     done = subprocess.run(["sh", "-c", command], input=SPAM, capture_output=True, check=False)
 
-    assert done.returncode == 1
-    assert done.stderr == (
-        b"nbspam: -: standard input or output is closed; pipe a message through\n"
-    )
+    told = b"nbspam: -: standard input or output is closed; pipe a message through\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 def test_confident_verdicts_are_learned(nbspam, trained):

@@ -371,9 +371,8 @@ def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
     update = ["xargs", "-0", sys.executable, "-m", "nbspam", "relabel", "--to", "spam"]
     done = subprocess.run(update, input=names, capture_output=True, check=True)
     assert done.stdout == b"learned 12 that the model did not know\n"
-    assert run("relabel", "--to", "spam", "--files0-from", "-", stdin=names)[1] == (
-        b"already known 12\n"
-    )
+    again = run("relabel", "--to", "spam", "--files0-from", "-", stdin=names)
+    assert again[1] == b"already known 12\n"
 
 
 def test_names_of_any_bytes_are_the_same_in_json_and_escaped_where_lines_end_in_newlines(
