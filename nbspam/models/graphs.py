@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
 from nbspam.models.base import refuse_large
-from nbspam.printing import Extent, tracked
+from nbspam.printing import Extent, printable, tracked
 
 Parents = tuple[tuple[int, ...], ...]
 
@@ -97,7 +97,7 @@ def separated(
 
 def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
     """Return the graph, or its moral graph, in DOT, the language of Graphviz."""
-    escaped = (name.replace("\\", "\\\\").replace('"', '\\"') for name in names)
+    escaped = (printable(name).replace("\\", "\\\\").replace('"', '\\"') for name in names)
     quoted = [f'"{name}"' for name in escaped]
     if moral:
         lines = [f"  {quoted[a]} -- {quoted[b]};" for a, b in sorted(moral_graph(parents))]

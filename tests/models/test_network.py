@@ -290,7 +290,7 @@ def test_the_five_independences_of_figure_7_4_and_the_v_structure():
 
 
 def test_dot_has_every_arrow_and_moral_edge():
-    names = ["good", 'swe"et', "sound", "colour", "root"]
+    names = ["good", 'swe"et', "sound", "colour", "ro\x1b[2J\not"]
     dot = graphs.to_dot(MELON, names)
     moral = graphs.to_dot(MELON, names, moral=True)
 
@@ -299,6 +299,7 @@ def test_dot_has_every_arrow_and_moral_edge():
     assert '  "swe\\"et" -> "colour";' in dot
     assert moral.count("--") == 5
     assert '  "good" -- "swe\\"et";' in moral
+    assert '  "ro\\\\x1b[2J\\\\not";' in dot
 
 
 # --- scores ------------------------------------------------------------------------------
