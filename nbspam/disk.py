@@ -409,7 +409,7 @@ def is_full(error: OSError) -> bool:
 
 @contextlib.contextmanager
 def keeping_notes(path: str, who: str) -> Iterator[None]:
-    """Raise ModelFileError if a file of SQLite cannot be used within the block; who: keeps it."""
+    """Raise ModelFileError if the block cannot use the file of SQLite with the notes of `who`."""
     import sqlite3  # a verdict needs none
 
     try:

@@ -298,7 +298,7 @@ def share_command(
 
 
 def _check_use(action: str, folder: str | None) -> None:
-    """Raise UsageError if an action lacks a folder, or gets what it would not heed."""
+    """Raise UsageError if an action lacks a folder, or gets a word that it would ignore."""
     if (folder is None) != (action == "status"):
         wrong = "no FOLDER; name one" if folder is None else f"needs no folder; leave {folder} out"
         raise UsageError(f"share {action}: {wrong}")

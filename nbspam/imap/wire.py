@@ -166,7 +166,7 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
                 raise self.wire.error(said)
 
     def _proc_folder_list(self, folder_data: list[Any]) -> list[tuple[Any, Any, str]]:
-        self.folder_encode = False
+        self.folder_encode = False  # else one name that cannot be decoded would be an error
         try:
             listed = super()._proc_folder_list(folder_data)
         finally:

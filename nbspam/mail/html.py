@@ -245,7 +245,7 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
 def _remove_ends_in_text(trees: Iterable[LexborHTMLParser]) -> bool:
     """Remove end tags that are text, so that TAG finds none; return whether there were any.
 
-    They are, behind `<script><!--<script>`.
+    There are some behind `<script><!--<script>`, and in scripts of drawings.
     """
     nodes = (node for tree in trees for node in tree.css("script, plaintext"))
     children = [child for node in nodes for child in node.iter(include_text=True)]

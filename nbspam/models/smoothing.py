@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nbspam.models.base import Array
 
 ESTIMATES = ("mle", "map", "mean")
-_ROUNDING = 1e-12  # what is left of a count is a rounding error, if it is a smaller share of it
+_ROUNDING = 1e-12  # a rest that is a smaller share of its count is a rounding error
 
 
 def remaining(count: Array | float, part: Array) -> Array:

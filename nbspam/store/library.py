@@ -410,7 +410,7 @@ def _priors(given: Any) -> tuple[tuple[str | None, tuple[float, ...]], ...]:
         raise UsageError(f"dirichlet: {given!r} are no numbers; give one for each") from None
 
 
-# By the name of a choice: how it becomes the option of the command line.
+# How choices become options of the command line; the others are options as they are.
 _OPTION_OF: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("strip", "categorical", "numeric", "drop", "vocabulary"), _texts),
     **dict.fromkeys(("parent", "root"), str),
