@@ -413,19 +413,22 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Rows
     value left keeps its last ones.
     """
     _check_rows(classifier.schema, records)
-    learned = _without(classifier, records)
-    if learned is None:
+    found = _without(classifier, records)
+    if found is None:
         beginnings = range(1, len(records) + 1)
         n = bisect_left(beginnings, True, key=lambda n: _without(classifier, records[:n]) is None)
         raise InputError(
             f"{records[n].name}: not learned like this, or not so often; unlearn only rows that"
             " were learned, as they were"
         )
-    return learned
+    left, table, skipped = found
+    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
 
 
-def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned | None:
-    """Return the model without some rows; None if not all of them were learned like this."""
+def _without(
+    classifier: TableClassifier, records: Sequence[Record]
+) -> tuple[TableClassifier, Table, tuple[Skipped, ...]] | None:
+    """Return the model without some rows, and these; None if not all were learned like this."""
     schema = classifier.schema
     table, skipped = rows_with_class(records, schema)
     counts = classifier.counts - value_counts(table)
@@ -435,8 +438,7 @@ def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLear
         model = copy(classifier.model).unlearn(table.X, classifier.model.classes_[table.y])
     except DataError:
         return None
-    left = replace(classifier, model=model, counts=counts)
-    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
+    return replace(classifier, model=model, counts=counts), table, skipped
 
 
 def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
