@@ -228,7 +228,6 @@ def are_genuine(senders: list[Mailbox], checks: list[Check]) -> bool:
 CERTAIN = 40.0  # nats: more than any evidence of a message's words
 _UNSURE = 0.001  # P(spam) nearer to 0 or 1 teaches, if a true line says the same
 HINT = 1.0  # nats, of an allowed sender without verification: E-261
-_VERBS = ("allow", "deny", "trust")
 _ADDRESS = re.compile(r"(?:(?:list|to):)?[^\s@:#<>]*@?[^\s@:#<>]+\Z")  # "#" begins a comment
 _WILDCARD = re.compile(r"^\*?[@.](?=[^@]+$)")  # *@example.org, of other filters
 _SENDER = re.compile(r"[^\s@:#\ufffd]+@[^\s@:#\ufffd]+\Z")
@@ -365,7 +364,7 @@ def read_lists(model: str) -> AddressLists | None:
         key = listed_form(_WILDCARD.sub("", key.strip()))
         if verb == "trust" and key:
             trusted = key
-        elif verb in _VERBS and _ADDRESS.match(key):
+        elif verb in ("allow", "deny") and _ADDRESS.match(key):
             verbs[key] = verb
         elif verb:
             what = "neither allow nor deny ADDRESS, nor trust SERVER; correct the line"
