@@ -26,6 +26,7 @@ from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of, no_mes
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.errors import InputError, UsageError
+from nbspam.printing import readable_json
 from nbspam.sent_mail import SentMessage, sent_mail_of
 from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
 from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings, is_number_between
@@ -87,8 +88,7 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
     lines = _token_lines(table, memory, probability), _message_lines(names, memory)
     others = _owed_lines(names, memory.owed), _sent_lines(classifier.settings)
     for line in chain([header], *lines, *others):
-        readable = line.get("token", "\n").isprintable()
-        yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
+        yield readable_json(line).encode() + b"\n"
 
 
 def _token_lines(table: CountTable, memory: Memory, probability: Floats | None) -> Iterator[Line]:

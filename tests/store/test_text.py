@@ -89,6 +89,13 @@ def test_lines_can_be_read(nbspam, trained):
     assert named & {"subject:pills", "subject:lunch"}
 
 
+def test_a_class_of_odd_bytes_is_in_lines_of_readable_utf8():
+    odd = "caf\u00e9\udcff\u202e"
+    lines = list(model_lines(trained_on([Item("a", odd, HAM), Item("b", "a", SPAM)])))
+    assert all(line[:-1].decode().isprintable() for line in lines)
+    assert model_of_lines(lines, "x").classes == ("a", odd)
+
+
 def test_counts_can_be_edited(nbspam, trained, tmp_path):
     lines = lines_of(trained)
     more = b'{"token": "viagra", "group": "text", "count": {"spam": 2}, "documents": 2, '
