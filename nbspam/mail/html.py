@@ -286,10 +286,13 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
 
 def _without_idle_sheets(tags: Iterable[_Tag]) -> list[_Tag]:
     """Return tags in which style sheets in templates have no rules."""
-    found, depth = [], 0
+    found, depth, foreign = [], 0, 0
     for tag in tags:
-        if tag.name == b"template":
-            depth += 1 if tag.is_start else -1
+        step = 1 if tag.is_start else -1
+        if tag.name in (b"svg", b"math"):
+            foreign += step
+        elif tag.name == b"template" and not foreign:  # in a drawing it is none
+            depth += step
         found.append(_IDLE_SHEET if depth and tag.name == b"style" else tag)
     return found
 

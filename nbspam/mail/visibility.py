@@ -179,6 +179,7 @@ def style_of(
     """
     if not attributes and not blocks and name not in _OWN:  # of most tags
         return None
+    # Its attribute hidden means nothing; `g` and `text` may be elements of HTML.
     normal = {} if name == b"svg" else css.read_hints(name, attributes)
     if name in _OWN:
         normal = {**_OWN[name], **normal}

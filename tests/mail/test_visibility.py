@@ -495,6 +495,7 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
         ),
         ("", "<style type=x>p {display:none}</style><p>a", "a", ""),
         ("", "<template><style>p {display:none}</style></template><p>a", "a", ""),
+        ("", "<svg><template><style>p {display:none}</style></svg><p>no", "", "no"),
     ],
 )
 def test_sheets_hide_what_they_select(sheet, html, shown, hidden):
