@@ -56,8 +56,8 @@ class Network:
 
     def factor(self, node: int) -> Floats:
         """Return P(node given parents), with one axis per parent in order and the node last."""
-        shape = [*(len(self.states[p]) for p in self.parents[node]), len(self.states[node])]
-        return self.tables[node].reshape(shape)
+        family = (*self.parents[node], node)
+        return self.tables[node].reshape([len(self.states[n]) for n in family])
 
     def factor_given(self, node: int, evidence: Mapping[int, int]) -> Factor:
         """Return P(node given parents) over the variables that the evidence leaves open."""
@@ -245,38 +245,38 @@ def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[in
     known = [network.factor_given(node, evidence) for node in sorted(relevant)]
     with np.errstate(divide="ignore"):
         factors = [Factor(factor.nodes, np.log(factor.table)) for factor in known]
-    hidden = relevant - set(targets) - evidence.keys()
+    hidden, sizes = relevant - set(targets) - evidence.keys(), network.cardinality
     while hidden:
-        node = _cheapest(network, factors, hidden)
+        node = _cheapest(sizes, factors, hidden)
         hidden.remove(node)
         touched = [factor for factor in factors if node in factor.nodes]
         factors = [factor for factor in factors if node not in factor.nodes]
-        met = _product(network, touched)
+        met = _product(sizes, touched)
         axis = met.nodes.index(node)
         nodes = met.nodes[:axis] + met.nodes[axis + 1 :]
         factors.append(Factor(nodes, np.asarray(np.logaddexp.reduce(met.table, axis=axis))))
-    left = _product(network, factors)
+    left = _product(sizes, factors)
     return left.table.transpose([left.nodes.index(target) for target in targets])
 
 
-def _cheapest(network: Network, factors: Iterable[Factor], hidden: set[int]) -> int:
+def _cheapest(sizes: Sequence[int], factors: Iterable[Factor], hidden: set[int]) -> int:
     """Return the variable whose elimination needs the smallest table; the first of equals."""
     met: dict[int, set[int]] = {node: set() for node in sorted(hidden)}
     for factor in factors:
         for node in hidden.intersection(factor.nodes):
             met[node].update(factor.nodes)
-    return min(met, key=lambda node: prod(len(network.states[n]) for n in met[node]))
+    return min(met, key=lambda node: prod(sizes[n] for n in met[node]))
 
 
-def _product(network: Network, factors: Sequence[Factor]) -> Factor:
+def _product(sizes: Sequence[int], factors: Sequence[Factor]) -> Factor:
     """Return the product, a sum of logarithms, over the union of the factors' variables."""
     nodes = tuple(sorted({n for factor in factors for n in factor.nodes}))
-    shape = [len(network.states[n]) for n in nodes]
+    shape = [sizes[n] for n in nodes]
     advice = "sample instead, with --gibbs N"
     refuse_large("query", "tables of exact inference", shape, _MAX_CELLS, advice)
     log = np.zeros(shape)
     for factor in factors:
-        axes = [len(network.states[n]) if n in factor.nodes else 1 for n in nodes]
+        axes = [sizes[n] if n in factor.nodes else 1 for n in nodes]
         log += factor.table.reshape(axes)
     return Factor(nodes, log)
 

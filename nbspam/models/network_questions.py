@@ -74,7 +74,7 @@ def gibbs(
     state = _Chains(network, targets, evidence, rng)
     shape = tuple(len(network.states[t]) for t in targets)
     # The halves of each chain are counted separately: if a chain still drifts, they differ.
-    counts = np.zeros((2, CHAINS, int(np.prod(shape))))
+    counts = np.zeros((2, CHAINS, prod(shape)))
     for step in tracked(range(burn_in + steps), "steps"):
         state.step(rng)
         if step == burn_in and not state.are_possible():
