@@ -133,16 +133,16 @@ class Teacher:
 
     models: returns a user's model, or the site's for "".  has_users: each user teaches a model
     of their own; else all teach the site's.  newly_sent: returns the mail that a user has sent
-    since the last call; it is learned before the user's next lesson.  outlet: keeps lessons for
-    other servers; None: none are shared.  waits_for_log: a lesson is acknowledged only once the
-    shared log has it.
+    since a time, seconds since 1970; it is learned before the user's next lesson.  outlet: keeps
+    lessons for other servers; None: none are shared.  waits_for_log: a lesson is acknowledged only
+    once the shared log has it.
     """
 
     def __init__(
         self,
         models: Callable[[str], StoredModel],
         has_users: bool = False,
-        newly_sent: Callable[[str], Iterable[Item]] = lambda user: (),
+        newly_sent: Callable[[str, float], Iterable[Item]] = lambda user, since: (),
         outlet: SharedOutlet | None = None,
         waits_for_log: bool = False,
     ) -> None:
@@ -150,6 +150,7 @@ class Teacher:
         self._outlet = outlet
         self._waits_for_log = waits_for_log
         self._newly_sent = newly_sent
+        self._sent_until: dict[str, float] = {}  # of which mail is learned, by user
         self._threads = ThreadPoolExecutor(_TEACHERS, thread_name_prefix="teacher")
         self._threads.submit(int)  # begins one now, which learns even if no other can begin
         self._lock = Lock()  # of the queues
@@ -236,9 +237,11 @@ class Teacher:
                 early.append(Outcome(unknown=1))  # a user without lessons gets no files
                 if not (lessons := lessons[1:]):
                     return early
-            sent = learned_sent_mail(self._newly_sent(user))
+            now, since = time.time(), self._sent_until.get(user, 0.0)
+            sent = learned_sent_mail(self._newly_sent(user, since))
             if sent is not None:
                 model.learn_sent_mail(sent)
+            self._sent_until[user] = now
         if self._outlet is not None:
             self._outlet.attach(model, user)
         before = model.stamp

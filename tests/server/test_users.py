@@ -18,7 +18,7 @@ from maildirs import news
 from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.delivery.maildir import maildir_entries
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server import judge
 from nbspam.server.judge import BatchJudge, Judge, UserCounts, known_as, user_folder_name
 from nbspam.server.lessons import TaughtModels, Teacher
@@ -335,16 +335,37 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
             own.rename(tmp_path / f"away-{user}")
         own.symlink_to(theirs.parent / link)
     mailboxes = mailboxes_in(tmp_path)
-    found = {user: len(list(mailboxes.newly_sent(user))) for user in ("ann", "eve", "mal", "dan")}
+    users = "ann", "eve", "mal", "dan"
+    found = {user: len(list(mailboxes.newly_sent(user, 0))) for user in users}
     assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
-    assert list(mailboxes.newly_sent("nobody")) == []
+    assert list(mailboxes.newly_sent("nobody", 0)) == []
 
 
-def test_sent_mail_is_read_once(tmp_path, monkeypatch):
+def test_only_mail_that_came_since_a_time_is_newly_sent(tmp_path):
     maildir_of("ann", tmp_path / "boxes", "one")
-    mailboxes = mailboxes_in(tmp_path)
-    monkeypatch.setattr(mailbox, "time", lambda: time.time() + 9)  # later than it came
-    assert [len(list(mailboxes.newly_sent("ann"))) for _ in range(2)] == [1, 0]
+    newly_sent, now = mailboxes_in(tmp_path).newly_sent, time.time()
+    assert [len(list(newly_sent("ann", since))) for since in (0, now - 9, now + 9)] == [1, 1, 0]
+
+
+async def test_sent_mail_is_read_until_it_is_learned(site, tmp_path, monkeypatch):
+    asked, errors = [], [ModelFileError("no space")]
+
+    def newly_sent(user, since):
+        asked.append(since)
+        return [Item("-", None, SENT % (b"ann", b"one"))]
+
+    def learn(model, sent):
+        if errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(StoredModel, "learn_sent_mail", learn)
+    teacher = Teacher(TaughtModels(str(site), str(tmp_path)), True, newly_sent)
+    with pytest.raises(ModelFileError, match="no space"):
+        await teacher.teach(SPAM, "spam", "ann")
+    for _ in range(2):
+        await teacher.teach(SPAM, "spam", "ann")
+    teacher.end()
+    assert [since > 0 for since in asked] == [False, False, True]
 
 
 def test_sent_mail_that_is_moved_during_a_look_hides_no_other(tmp_path, monkeypatch):
@@ -358,7 +379,7 @@ def test_sent_mail_that_is_moved_during_a_look_hides_no_other(tmp_path, monkeypa
     monkeypatch.setattr(mailbox, "SENT_FOLDERS", [".Sent"])
     monkeypatch.setattr(mailbox, "maildir_entries", entries)
     mailboxes = mailboxes_in(tmp_path)
-    assert [item.name for item in mailboxes.newly_sent("ann")] == [".Sent/cur/two"]
+    assert [item.name for item in mailboxes.newly_sent("ann", 0)] == [".Sent/cur/two"]
 
 
 async def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):

@@ -435,7 +435,6 @@ class Mailboxes:
         self._review = os.devnull if review is None else review  # in which there is nothing
         self._model = model
         self._users = users
-        self._sent_until: dict[str, float] = {}  # by user; seconds since 1970
 
     @property
     def has_users(self) -> bool:
@@ -463,13 +462,12 @@ class Mailboxes:
             raise NoMailError("no mailbox has your name")
         raise RemovedError("nothing here has your name any more")
 
-    def newly_sent(self, user: str) -> Iterator[Item]:
-        """Yield the mail that came into Sent or .Sent of a user's Maildir since the last call.
+    def newly_sent(self, user: str, since: float) -> Iterator[Item]:
+        """Yield the mail that came into Sent or .Sent of a user's Maildir since a time.
 
-        Raises UserError.  Only the newest MOST_SHOWN count, and unreadable mail is skipped.
+        since: seconds since 1970.  Raises UserError.  Only the newest MOST_SHOWN count, and
+        unreadable mail is skipped.
         """
-        since = self._sent_until.get(user, 0.0)
-        self._sent_until[user] = time()
         maildir, _ = self._paths_of(user)
         for folder in SENT_FOLDERS:
             if is_linked(maildir, folder):
