@@ -52,7 +52,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
 
     def __init__(self, after=AFTER, before=BEFORE):
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), ImapHandler)
         self.port = self.server_address[1]
         self.after, self.before = after, before
         self.folders = {
@@ -120,7 +120,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         self.folders[name] = self.folders.pop(folder)
 
 
-class _Handler(socketserver.StreamRequestHandler):
+class ImapHandler(socketserver.StreamRequestHandler):
     """One connection."""
 
     disable_nagle_algorithm = True

@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from accounts import book_of
-from fake_imap import AFTER, FakeFolder, _Handler, fake_server, refused_port
+from fake_imap import AFTER, FakeFolder, ImapHandler, fake_server, refused_port
 from maildirs import ham, spam
 from nbspam.errors import LostError, UsageError
 from nbspam.imap import accounts, session, wire
@@ -93,8 +93,8 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
 def test_what_is_said_of_a_message_by_its_number_alone_is_of_no_uid(server, monkeypatch):
     server.put("INBOX", *map(ham, range(3)))
     server.delete(ham(0), "INBOX")  # now UIDs 2 and 3 have the numbers 1 and 2
-    real, told = _Handler.do_uid_fetch, b"* 2 FETCH (FLAGS ($Junk))\r\n"  # by another client
-    monkeypatch.setattr(_Handler, "do_uid_fetch", lambda self, words: real(self, words) + told)
+    real, told = ImapHandler.do_uid_fetch, b"* 2 FETCH (FLAGS ($Junk))\r\n"  # by another client
+    monkeypatch.setattr(ImapHandler, "do_uid_fetch", lambda self, words: real(self, words) + told)
     with AccountSession(imap_url(server.url()), book_of()) as found:
         found.open("INBOX")
         assert [(head.uid, *head.flags) for head in found.heads([2, 3])] == [(2,), (3,)]
@@ -433,7 +433,9 @@ def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
 
 
 def test_what_a_server_says_before_it_lets_us_wait_is_no_refusal(server, monkeypatch):
-    monkeypatch.setattr(_Handler, "do_idle", lambda *_: b"* OK hm\r\n* 1 EXISTS\r\n+ idling\r\n")
+    monkeypatch.setattr(
+        ImapHandler, "do_idle", lambda *_: b"* OK hm\r\n* 1 EXISTS\r\n+ idling\r\n"
+    )
     ours, theirs = socket.socketpair()
     with ours, theirs, AccountSession(imap_url(server.url()), book_of()) as found:
         found.open("INBOX")

@@ -44,7 +44,7 @@ class Hostile(FakeServer):
 def test_no_answer_raises_anything_but_our_errors_or_takes_memory(seed, monkeypatch):
     import fake_imap
 
-    server_send = fake_imap._Handler.send
+    server_send = fake_imap.ImapHandler.send
 
     def send(self, data):
         server = self.server
@@ -53,7 +53,7 @@ def test_no_answer_raises_anything_but_our_errors_or_takes_memory(seed, monkeypa
         server_send(self, garbled(server.rng, data, PIECES) if server.n_left < 0 else data)
 
     monkeypatch.setattr(fake_imap, "FakeServer", Hostile)
-    monkeypatch.setattr(fake_imap._Handler, "send", send)
+    monkeypatch.setattr(fake_imap.ImapHandler, "send", send)
     monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.05)
     monkeypatch.setattr(session, "PAUSES", ())
     monkeypatch.setattr(session, "FETCHED_MESSAGES", 2)
