@@ -320,9 +320,8 @@ def _of_classes(
 
 def check_estimate(choices: SettingsChoices) -> None:
     """Raise UsageError for a prior of probabilities beside maximum likelihood, which has none."""
-    decisions = decisions_made(choices)
     for name in ("alpha", "beta", "dirichlet"):
-        if choices.estimate == "mle" and decisions.get(name):  # alpha 0 says the same
+        if choices.estimate == "mle" and getattr(choices, name):  # alpha 0 says the same
             raise UsageError(f"{option_name(name)}: --estimate mle adds nothing; leave out one")
 
 
