@@ -212,7 +212,7 @@ def _reason(failure: "Skipped") -> str:
 
 def skipped_json(skipped: "Iterable[Skipped]") -> list[dict[str, str]]:
     """Return the items that were not read, for JSON."""
-    return [{"name": each.name, "reason": each.reason} for each in skipped]
+    return [{"name": each.name, "reason": _reason(each)} for each in skipped]
 
 
 class Successes:

@@ -162,7 +162,8 @@ def test_only_mail_that_has_left_the_queue_is_left_out(tmp_path, places, nbspam,
 
 
 def test_a_wrong_key_or_type_is_found():
-    skipped = {"skipped": skipped_json([Skipped("a", "b")])}
+    skipped = {"skipped": skipped_json([Skipped("a", "a: b")])}
+    assert skipped["skipped"] == [{"name": "a", "reason": "b"}]
     check(skipped, {k: v for k, v in documented("train").items() if k.startswith("skipped")})
     types = {"a": "integer", "b": "list of objects", "b[].c": "numbers or nulls by class"}
 
