@@ -390,10 +390,11 @@ def nats(value: float, digits: int = 2) -> str:
 def rate(value: float) -> str:
     """Return how many of a hundred or a thousand, with the digits that tell it.
 
-    >>> [rate(each) for each in (99.974, 100.0, 33.33, 2.54, 0.041, 0.0)]
-    ['99.97', '100', '33.3', '2.5', '0.04', '0']
+    >>> [rate(each) for each in (99.974, 99.996, 100.0, 33.33, 2.54, 0.041, 0.004, 0.0)]
+    ['99.97', '99.996', '100', '33.3', '2.5', '0.04', '0.004', '0']
     """
-    digits = 2 if 0 < value < 1 or 99 < value < 100 else 1
+    is_near_all_or_none = 0 < value < 1 or 99 < value < 100
+    digits = (2 if 0.005 < value < 99.995 else 4) if is_near_all_or_none else 1
     return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
