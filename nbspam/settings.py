@@ -320,8 +320,9 @@ def _of_classes(
 
 def check_estimate(choices: SettingsChoices) -> None:
     """Raise UsageError for a prior of probabilities beside maximum likelihood, which has none."""
-    for name in ("alpha", "beta", "dirichlet"):
-        if choices.estimate == "mle" and getattr(choices, name):  # alpha 0 says the same
+    alpha, dirichlet = choices.alpha or None, choices.dirichlet or None  # alpha 0 says the same
+    for name, prior in (("alpha", alpha), ("beta", choices.beta), ("dirichlet", dirichlet)):
+        if choices.estimate == "mle" and prior is not None:
             raise UsageError(f"{option_name(name)}: --estimate mle adds nothing; leave out one")
 
 

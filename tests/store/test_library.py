@@ -315,6 +315,7 @@ def test_a_number_that_makes_no_sense_is_refused():
         (lambda: nbspam.train(PAIRS, dirichlet=3), "dirichlet: 3 are no numbers; give one for ea"),
         (lambda: of_rows(values={"sky": [1, 1]}), "to their different"),
         (lambda: nbspam.train(PAIRS, beta=3, model="bernoulli"), "beta: 3; give two numbers"),
+        (lambda: nbspam.train(PAIRS, beta=np.ones(2), estimate="mle"), "--estimate mle adds"),
         (lambda: nbspam.vectorize(["a"], min_df=-1), "min_df: -1 is not a whole number from 1 up"),
         (lambda: nbspam.cluster(["a"], 2.5), "k: 2.5 is not a whole number from 2 up"),
         (lambda: nbspam.cluster(ROWS, 2, rows=True, seed=-1), "seed: -1 is .* 0 to 4,294,967,295"),
