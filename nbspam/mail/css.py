@@ -329,18 +329,18 @@ def custom_properties(text: bytes, inherited: Mapping[bytes, bytes]) -> Mapping[
     inherited: those around.  A loop has no value.
     """
     stated = dict(_CUSTOM.findall(text)[:_MAX_VARIABLES])
-    found = {name: value.strip() for name, value in stated.items()}
+    found = _short({name: value.strip() for name, value in stated.items()})
     if not found or len(inherited) + len(found) > _MAX_VARIABLES:
         return inherited
     around = {**inherited, **found}
     for _ in range(_MAX_STEPS):
-        found = {
-            name: with_values(value, around, b"")
-            for name, value in found.items()
-            if len(value) <= _MAX_VALUE
-        }
+        found = _short({name: with_values(value, around, b"") for name, value in found.items()})
     known = {name: value for name, value in found.items() if b"var(" not in value}
     return {**inherited, **known}
+
+
+def _short(values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    return {name: value for name, value in values.items() if len(value) <= _MAX_VALUE}
 
 
 def with_values(

@@ -489,7 +489,9 @@ def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
 
 def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
     """Return a text as markup; blanks alone are no text."""
-    parts = [_unescape(attributes.get(name, b"")) if name else each for each, name in text.parts]
+    stated = ((attributes.get(name, b"") if name else each, name) for each, name in text.parts)
+    cut = ((each[:_MAX_CONTENT], name) for each, name in stated)
+    parts = [_unescape(each) if name else each for each, name in cut]
     plain = b"".join(parts)[:_MAX_CONTENT].decode("utf-8", "ignore").encode()
     return plain.replace(b"&", b"&amp;").replace(b"<", b"&lt;") if plain.strip() else b""
 

@@ -17,7 +17,7 @@ from selectolax.lexbor import SelectolaxError
 
 from nbspam.mail import css
 from nbspam.mail.lengths import VIEW, read_pixels
-from nbspam.mail.visibility import MARK, ROOT, StartTag, Style, look_of, style_of
+from nbspam.mail.visibility import MARK, GeneratedParts, StartTag, Style, generated_parts, style_of
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -102,10 +102,6 @@ _MANNERS = {
 }
 # Text before or after the content of elements.
 _PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
-_CONTENT = re.compile(
-    rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"'])*+)", re.IGNORECASE
-)
-_CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re.IGNORECASE)
 
 
 class _Variables:
@@ -137,7 +133,7 @@ class GeneratedText(NamedTuple):
     """Text that a rule puts into elements."""
 
     is_before: bool  # their content; otherwise behind it
-    parts: tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
+    parts: GeneratedParts
 
 
 class _StyleRule(NamedTuple):
@@ -189,20 +185,15 @@ class _SheetText:
                     self.single.setdefault(single[1].lower(), []).append((number, declarations))
                 elif selector := _selector(written):
                     self.others.append((number, selector, declarations))
-                elif b"content" in declarations:
-                    self._add_generated(number, written, declarations)
+                elif (parts := generated_parts(declarations)) is not None:
+                    self._add_generated(number, written, parts)
                 number += 1
 
-    def _add_generated(self, number: int, written: bytes, declarations: bytes) -> None:
-        """Add the text that a rule puts into elements, if it can be read."""
-        pseudo, content = _PSEUDO_ELEMENT.match(written.strip()), _CONTENT.findall(declarations)
-        selector = _selector(pseudo[1] or b"*") if pseudo and content else None
-        if pseudo is None or selector is None:
-            return
-        style = style_of(b"", {}, [css.read_block(declarations.lower())])
-        if style is None or not look_of(ROOT, style).why:
-            found = _CONTENT_PART.findall(content[-1])
-            parts = tuple([(a or b, name.lower()) for a, b, name in found])
+    def _add_generated(self, number: int, written: bytes, parts: GeneratedParts) -> None:
+        """Add the text that a rule puts into elements."""
+        pseudo = _PSEUDO_ELEMENT.match(written.strip())
+        selector = _selector(pseudo[1] or b"*") if pseudo else None
+        if pseudo and selector:
             text = GeneratedText(pseudo[2].lower() == b"before", parts)
             self.others.append((number, selector, text))
 
@@ -243,6 +234,7 @@ class Sheet:
         self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
         self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
         self._steps: dict[tuple[StartTag, _Context], _AppliedRules] = {}
+        self._blocks: dict[bytes, tuple[css.Block, bytes]] = {}  # of declarations
         self._bits = 0
         self._left = _MAX_RESOLVED
         for rule in others:
@@ -290,10 +282,13 @@ class Sheet:
 
     def _block(self, declarations: bytes) -> tuple[css.Block, bytes]:
         """Return the declarations of a rule, and their text if they depend on variables."""
-        text = declarations.lower()
-        if self.has_variables and b"--" in text:
-            return _NOTHING, text
-        return css.read_block(text), b""
+        found = self._blocks.get(declarations)
+        if found is None:
+            text = declarations.lower()
+            has_own = self.has_variables and b"--" in text
+            found = (_NOTHING, text) if has_own else (css.read_block(text), b"")
+            self._blocks[declarations] = found
+        return found
 
     def _add(self, number: int, selector: _Selector, stated: bytes | GeneratedText) -> None:
         """Add a rule with several keys, a query or a text, unless there are too many."""
@@ -374,18 +369,21 @@ class Sheet:
     ) -> tuple[Style | None, _Variables]:
         """Return the style of an element under rules, and its variables."""
         own = tag.attributes.get(b"style", b"")
-        texts = [*[rule.text for rule in rules], own] if self.has_variables else []
+        is_open = self.has_variables and self._left > 0
+        texts = [*[rule.text for rule in rules], own] if is_open else []
         text = b";".join([each for each in texts if b"--" in each])
-        if not (text and self._left > 0):
+        if not text:
             blocks = [rule.block for rule in rules]
             return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
-        self._left -= len(text) + _BYTES_OF_ONE * len(inherited.values)
         variables = css.custom_properties(text, inherited.values)
+        texts = [css.with_values(each, variables) for each in texts]
+        self._left -= sum(map(len, texts)) + _BYTES_OF_ONE * len(inherited.values)
+        *stated, own = texts
         blocks = [
-            css.read_block(css.with_values(rule.text, variables)) if rule.text else rule.block
-            for rule in rules
+            css.read_block(each) if each else rule.block
+            for rule, each in zip(rules, stated, strict=True)
         ]
-        attributes = {**tag.attributes, b"style": css.with_values(own, variables)}
+        attributes = {**tag.attributes, b"style": own}
         inside = inherited if variables is inherited.values else _Variables(variables)
         return style_of(tag.name, attributes, blocks), inside
 
@@ -516,8 +514,9 @@ def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
                 around = blocks[-1]
                 if around:
                     stated, _, prelude = prelude.rpartition(b";")
-                    left -= (around.count(b",") + 1) * len(prelude)
-                    left -= (prelude.count(b",") + prelude.count(b"&") + 1) * len(around)
+                    if left >= 0:
+                        left -= (around.count(b",") + 1) * len(prelude)
+                        left -= (prelude.count(b",") + prelude.count(b"&") + 1) * len(around)
                     if left < 0:  # then a rule applies whatever is around it
                         around, prelude = b"", prelude.replace(b"&", b"")
                     elif stated:

@@ -387,6 +387,28 @@ def look_of(parent: Look, style: Style) -> Look:
     return look
 
 
+# The text that a rule puts into elements: its most parts, and where they stand.
+_MAX_PARTS = 200
+_CONTENT = re.compile(
+    rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"'])*+)", re.IGNORECASE
+)
+_CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re.IGNORECASE)
+GeneratedParts = tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
+
+
+@lru_cache(1)  # one rule may have a hundred thousand selectors
+def generated_parts(declarations: bytes) -> GeneratedParts | None:
+    """Return the parts of the text that a rule puts into elements, None if it cannot be read."""
+    content = _CONTENT.findall(declarations) if b"content" in declarations else []
+    if not content:
+        return None
+    style = style_of(b"", {}, [css.read_block(declarations.lower())])
+    if style and look_of(ROOT, style).why:
+        return None
+    found = _CONTENT_PART.findall(content[-1])[:_MAX_PARTS]
+    return tuple([(a or b, name.lower()) for a, b, name in found])
+
+
 _MAX_PAIRS = 1024  # of colours that are compared; with more, all of them may hide text
 
 

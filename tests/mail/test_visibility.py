@@ -579,6 +579,10 @@ MANY = " ".join(f"b{i}" for i in range(100))
 MARKS = "".join(f"p{'[a]' * (3000 + i)} {{display:none}}" for i in range(30))
 
 NAMES = "a%d " * 100
+VARIABLES = "var(--x)" * 20
+LONG = "color:red;" * 50_000
+KEYS = "".join(f"<p class=b{i}>a" for i in range(20_000))
+HIDDEN = "<p style='display:none'>a</p>"
 
 
 @pytest.mark.parametrize(
@@ -588,6 +592,21 @@ NAMES = "a%d " * 100
         ("<style>p {--a:b; color:var(--a); %s}</style><p>a", "-"),
         ("<p style='--a:b; %s'>a", "--a"),
         ("<p style='--a:b; %s'>a", "var(--a,"),
+        (f"<p style='--x:{'x' * 1_000_000}; %s'>a", [f"--a{i}:{VARIABLES};" for i in range(900)]),
+        (
+            f"<style>p {{--x:{'00 ' * 60}}}</style>{HIDDEN}<p>%s",
+            [f"<i id={i} style='margin:{VARIABLES * 50}'>a" for i in range(180)],
+        ),
+        (
+            f"<style>p {{--a:var(--c);{LONG}}} p {{--c:d;{LONG}}}</style>{HIDDEN}%s",
+            [f"<p id={i}>a" for i in range(40_000)],
+        ),
+        (f"<style>%si {{{LONG}}}</style>{KEYS}", [f".b{i}," for i in range(20_000)]),
+        (f"<style>%si {{{LONG}}}</style><p><i>a", "p i,"),
+        (f"<style>%si {{{LONG}}}</style>a", ["a:hover,"] * 50_000),
+        (f"<style>%si {{content:'a';{LONG}}}</style><p>a", "p::before,"),
+        (f"<style>{'p,' * 300_000}i {{%s}}</style>a", ["a{}"] * 100_000),
+        ("<style>p::before {content:%s}</style>" + "<p title=a>a" * 900, ["attr(title)"] * 50_000),
         ("%s", f"<p style='width:calc({' ' * 980})'>a"),
         ("<style>@media (width:%sx {p {color:red}}</style><p>a", " "),
         (f"<style>{MARKS}</style>%s", "<p a>"),

@@ -532,6 +532,12 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "selectors of a class, repeated": _page(
         b".a", b"<style>", b"{color:#fff}</style><p class=a>x"
     ),
+    "pseudo-classes of a long block": lambda size: (
+        _STYLED + b"a:hover," * (size // 16) + b"i{" + b"color:1;" * (size // 16)
+    ),
+    "rules in a rule of many selectors": lambda size: (
+        _STYLED + b"p," * (size // 4) + b"i{" + b"a{}" * (size // 6)
+    ),
     "rules never closed": _page(b".a{", b"<style>"),
     "braces": _page(b"{}", b"<style>", b"</style>x"),
     "nested media rules": _page(b"@media x{", b"<style>"),
