@@ -110,6 +110,7 @@ def _named_path(text: str) -> tuple[str, str]:
 
 def _share(text: str) -> tuple[str, float]:
     name, _, number = text.rpartition("=")
+    _require(bool(name))
     return name, float(number)
 
 

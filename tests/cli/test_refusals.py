@@ -61,6 +61,7 @@ train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
+classify --prior 0.8 | --prior 0.8: not NAME=P
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --unlabelled . | --unlabelled: no such option
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
