@@ -165,8 +165,7 @@ def _tables(
             raise click.UsageError(f"{path}: {table}: in no table; write it under {place}")
         if name not in names:
             raise click.UsageError(f"{path}: [{table}]: {near('no such command', name, names)}")
-        has_tables = any(isinstance(value, dict) for value in keys.values())
-        inner = group.get_command(ctx, name) if has_tables else None
+        inner = group.get_command(ctx, name) if name == "table" else None  # the only group
         if isinstance(inner, click.Group):
             yield from _tables(inner, ctx, path, keys, f"{table}.")
         else:

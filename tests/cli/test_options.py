@@ -180,6 +180,7 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
         (f"a = {'[' * 3000}{']' * 3000}", "not TOML: "),
         ("fp-cost = 2", "fp-cost: in no table; write it under [common]"),
         ("common = 2", "common: in no table"),
+        ("[table]\njson = true", "table.json: in no table; write it under [table.COMMAND]"),
         ("[clasify]", "[clasify]: no such command; did you mean classify?"),
         ("[classify]\nfp_cost = 2", "[classify] fp_cost: no such option; did you mean fp-cost?"),
         ("[classify]\nsources = 'x'", "[classify] sources: no such option"),
