@@ -231,7 +231,10 @@ def split_owed(
     # Tokens that no document has any more keep only the counts of remembered messages.
     gone = differ[frequency[differ] <= 0]
     keys = total.vocabulary.keys[gone]
-    shown[gone], frequency[gone] = _counts_in(remembered, keys, total.classes, weighting)
+    counts, frequency[gone] = _counts_in(remembered, keys, total.classes, weighting)
+    # Faded counts of a class may lack some of its messages.
+    possible = possible_counts(total.take(gone)._replace(feature_count=counts), weighting)
+    shown[gone] = possible.feature_count
     table = table._replace(document_frequency=frequency)
     if set(table.classes) <= set(HAM_AND_SPAM):  # a class without messages may have counts
         table = table.take(np.flatnonzero(frequency > 0))

@@ -291,6 +291,16 @@ def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     assert StoredModel(aged).whole().table.class_count.tolist() == [1, 0]
 
 
+def test_a_word_of_messages_that_have_faded_is_in_no_more_messages_than_their_class_has(aged):
+    prune_model(aged, PruningRule(half_life=500), NEW)
+    gone = [item(n, None, b"common old%d" % n) for n in range(8)]
+    StoredModel(aged).unlearn(gone, day=NEW)
+    table = StoredModel(aged).whole().table
+
+    assert "common" in words(aged)
+    assert (table.feature_count <= table.class_count).all()
+
+
 def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
     whole = StoredModel(aged).whole()
     n_tokens = len(whole.table.vocabulary)
