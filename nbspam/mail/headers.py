@@ -56,6 +56,7 @@ PART_BEGINS, PART_ENDS = 1, 2  # effects of a boundary line: it begins a part, o
 _EFFECT_BY_END = {b"": PART_BEGINS, b"--": PART_ENDS}
 _MAX_VALUE = 500  # bytes of a value that is remembered
 _MAX_CONTENT = 8 << 10  # bytes of a header on content; what it says is remembered, too
+_MAX_COMMENTED = 256 << 10  # the same with its comments
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
@@ -204,7 +205,8 @@ def open_part(data: bytes) -> OpenedMessage:
             return OpenedMessage(data, stop, body, telling, doubled)
         name = name.lower()
         if len(value) > _MAX_CONTENT and name.startswith(b"content-"):
-            value = b" ".join(_COMMENTS.sub(b" ", value).split())[:_MAX_CONTENT]
+            value = _COMMENTS.sub(b" ", value[:_MAX_COMMENTED])
+            value = b" ".join(value.split())[:_MAX_CONTENT]
         if telling.setdefault(name, value) != value and name.startswith(b"content-"):
             doubled[name] = value
     return OpenedMessage(data, len(data), len(data), telling, doubled)

@@ -64,6 +64,7 @@ _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
 _ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc]))*+%3[Cc][^\"'`<>]*+)[\"'`]")
 _DECODERS = (b"atob", b"unescape", b"decodeURI")
 _FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
+_LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number of 4,301 digits
 # Closes what the markup before it may leave open.
 _CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*RAW, b"textarea"))
 _MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
@@ -148,7 +149,8 @@ def _decoded(script: bytes) -> bytes:
         from html import unescape  # late: few messages need them
         from urllib.parse import unquote_to_bytes
 
-        decoded = [unescape(each).encode("utf-8", "replace") for each in framed]
+        readable = [_LONG_NUMBER.sub(r"&#\1", each) for each in framed]
+        decoded = [unescape(each).encode("utf-8", "replace") for each in readable]
         if is_coded:
             decoded += map(decode_base64, _CODED.findall(script))
             decoded += map(unquote_to_bytes, _ESCAPED.findall(script))

@@ -41,8 +41,9 @@ _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
 # expression, which takes long, stands a mark that few messages have.
 _DELETED = b"\nX-Mozilla-Status: ", rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
-_MARKED = b"\nX-Status: ", rb"(?:[^\r\n]+\r?\n)*?X-Status: [A-Z]*D"
-_FOLDER_DATA = b" FOLDER INTERNAL DATA", rb"(?:[^\r\n]+\r?\n)*?Subject: DON'T DELETE THIS MESSAGE"
+_LINES_UNTIL = rb"(?:(?!%b)[^\r\n]++\r?\n)*+%b"
+_MARKED = b"\nX-Status: ", _LINES_UNTIL % (2 * (rb"X-Status: [A-Z]*D",))
+_FOLDER_DATA = b" FOLDER INTERNAL DATA", _LINES_UNTIL % (2 * (b"Subject: DON'T DELETE THIS",))
 # The labels that Google's export of Gmail ("Takeout") writes before a message, in the language of
 # the account: those of spam, and those of mail that is neither spam nor mail that somebody kept.
 _GMAIL = rb"From [^\n]*\n(?:X-GM-THRID:[^\n]*\n)?X-Gmail-Labels:([^\n]*(?:\n[ \t][^\n]*)*)"

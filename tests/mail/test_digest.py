@@ -1,4 +1,5 @@
 import struct
+import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -6,6 +7,7 @@ from hypothesis import strategies as st
 
 from nbspam.mail.digest import Copies, digest_of, essence, framed
 from nbspam.mail.headers import open_message
+from nbspam.sources.mailboxes import is_gone
 
 MAIL = (
     b"Received: from a by b\nMessage-ID: <1@example.org>\nDate: Mon, 5 Jan 2026 10:00:00 +0000\n"
@@ -231,3 +233,21 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
         for lines, text in (one, other)
     ]
     assert (hashed[0] == hashed[1]) == (meaning(one) == meaning(other))
+
+
+@pytest.mark.parametrize(
+    ("read", "before", "piece"),
+    [
+        (digest_of, b"Date: ", b"1 "),
+        (digest_of, b"Subject: ", b"[SPAM] "),
+        (digest_of, b"Content-Type: text/plain; a=", b'"'),
+        (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
+    ],
+)
+def test_a_long_head_takes_little_memory(read, before, piece):
+    data = before + piece * ((4 << 20) // len(piece)) + b"\nX-Status: A\n\nx"
+    tracemalloc.start()
+    read(data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20 * len(data)

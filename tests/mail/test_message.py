@@ -286,6 +286,7 @@ def test_scripts_and_frames_of_attached_pages_write_text_and_those_of_mail_do_no
         b"<script>write(atob('%b'))</script>" % base64.b64encode(b"<p title=b>deal</p>"),
         b"<iframe srcDoc = '&lt;p>deal&lt;/p>'></iframe><!--",
         b"<iframe srcdoc=&lt;iframe&#32;srcdoc=&quot;&lt;p&gt;deal&quot;&gt;><a b='",
+        b"<iframe srcdoc='&#%b60;p>deal&lt;!-- &#%b;'></iframe><!--" % (b"0" * 5000, b"9" * 5000),
     ):
         read = body(b"Content-Type: text/html%b%b\n\n%b" % (head, disposition, page))
         assert read.replace("-->", "").strip() == text
