@@ -102,6 +102,12 @@ def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[Mod
     return [messages_of_model(base).without(touched), _part_of_changes(changes)]
 
 
+def classes_after(base: Classifier, changes: Sequence[LabelChange]) -> tuple[str, ...]:
+    """Return the sorted names of the classes that have messages after changes."""
+    parts = messages_after(base, changes)
+    return tuple(sorted({name for part in parts for name in part.names.tolist()}))
+
+
 def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
@@ -136,9 +142,9 @@ def assembled(
     sampling: of all messages of the parts.  last_seen: (n_features,).  owed: see `split_owed`.
     A model of ham alone or spam alone, or of no messages, is one of ham and spam.
     """
-    if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
-        table = add_tables([table, no_counts(HAM_AND_SPAM)])
     names = np.concatenate([part.names for part in parts])
+    if len(table.classes) < 2 and {*table.classes, *names.tolist()} <= set(HAM_AND_SPAM):
+        table = add_tables([table, no_counts(HAM_AND_SPAM)])
     table = _with_classes(table, set(names.tolist()))
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),

@@ -405,15 +405,16 @@ class StoredModel:
         left = growth.classes
         if {*left, *self.base.classes} <= set(HAM_AND_SPAM):
             return Outcome()
+        if len(left) < 2:  # by counts, which may have faded
+            left = assembly.classes_after(self.base, [*self._changes, *changes])
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.name}: all messages would be of class {', '.join(left) or 'none'}, and a"
                 " classifier needs two classes; train a new model instead"
             )
         assembly.check_prior(self.base, self.name, left)
-        new = [name for name in left if name not in before]
         had = f"a new class; the model had {', '.join(before) or 'none'}"
-        return Outcome(notes=tuple(f"{name}: {had}" for name in new))
+        return Outcome(notes=tuple(f"{name}: {had}" for name in left if name not in before))
 
     # ---- keeping ----
 
