@@ -402,8 +402,9 @@ def _declared(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _priors(given: Any) -> tuple[tuple[str | None, tuple[float, ...]], ...]:
     """Return the parameters of priors by column; raises UsageError."""
-    is_named = isinstance(given, Mapping)
-    pairs = zip(_texts(given), given.values(), strict=True) if is_named else [(None, given)]
+    by_column = given if isinstance(given, Mapping) else {None: given}  # None: of the classes
+    names = [None if name is None else str(name) for name in by_column]
+    pairs = zip(names, by_column.values(), strict=True)
     try:
         return tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
     except (TypeError, ValueError):
