@@ -1,7 +1,5 @@
 """Compare the errors of nbspam and of other programs, on the same folds or the same stream.
 
-usage: python benchmarks/accuracy.py CORPUS [--folds 10 | --online | --halves]
-
 CORPUS is a folder with ham/ and spam/, one message per file.  Every program learns the same files
 and classifies the same other files.  With --online each program classifies a message before it
 learns it, in the order of `nbspam eval --online`; with --halves it learns every other message of

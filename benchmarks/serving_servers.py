@@ -80,10 +80,7 @@ def megabytes(pid: int, kind: str = "Pss") -> float:
 
 @contextmanager
 def running(
-    command: list[str],
-    folder: Path,
-    *addresses: client.Address,
-    env: dict[str, str] | None = None,
+    command: list[str], folder: Path, *addresses: client.Address, env: dict[str, str] | None = None
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server until the block ends; its addresses answer when the block begins."""
     with open(folder / "said", "wb") as said:

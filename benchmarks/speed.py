@@ -1,7 +1,5 @@
 """Compare the time and memory of nbspam with another checkout of it, or with other programs.
 
-usage: python benchmarks/speed.py [CORPUS] [--other CHECKOUT] [--rounds 15] [--only JOB...]
-
 CORPUS is a folder with ham/ and spam/, one message per file.  The jobs: train on it, classify all
 of it, classify one message, and answer for all of it as a server.  CHECKOUT is a folder with
 another version of nbspam (`git worktree add`); without it bogofilter and scikit-learn do the same
@@ -10,7 +8,7 @@ jobs, if installed.
 In every round each program does each job once, in turn.  Printed are the shortest seconds of all
 rounds, and the ratio to nbspam: the median of the ratios within each round, because a machine's
 speed varies; first of the time that passes, then of processor time.  Memory is the peak of a
-program's largest process.
+program's largest process, the least of all rounds.
 """
 
 import argparse
@@ -22,11 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import serving_client as client
-import serving_servers as servers
 from common import HERE, corpus_parser, files_of, messages_of, ratio
 
 JOBS = ("train", "classify", "message", "server")
@@ -112,15 +110,21 @@ def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Con
 
 
 def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack) -> Contender:
-    """Return a checkout's server, started, which is asked about all messages at once."""
+    """Return a checkout's server, which is started when it is first asked about all messages."""
     path, model = str(work / f"{name}.sock"), work / f"{name}.nbspam"
-    env = environment(checkout)
-    started = servers.nbspam(work / f"{name}-server", model, 2, "--spamd", path, env=env)
-    server = stack.enter_context(started)
-    calls = client.verdicts(messages_of(corpus), path, client.spamd)
-    client.load(calls[:200], 64)  # what is read once, and filled once
+
+    @cache
+    def begun() -> tuple[Any, list[client.Call]]:
+        import serving_servers as servers  # late: a program's peak is at least that of its starter
+
+        place, env = work / f"{name}-server", environment(checkout)
+        started = servers.nbspam(place, model, 2, "--spamd", path, env=env)
+        return stack.enter_context(started), client.verdicts(
+            messages_of(corpus), path, client.spamd
+        )
 
     def ask() -> Cost:
+        server, calls = begun()
         start, before = time.perf_counter(), server.processor_seconds()
         client.load(calls, 64)
         return Cost(time.perf_counter() - start, server.processor_seconds() - before, 0)
@@ -181,7 +185,7 @@ def table(measured: dict[str, list[Contender]]) -> str:
         first = list(zip(*programs[0].costs, strict=True))
         for each in programs:
             seconds, processor, peaks = zip(*each.costs, strict=True)
-            peak = f"{max(peaks) / 1e6:.0f}" if any(peaks) else "-"
+            peak = f"{min(peaks) / 1e6:.0f}" if any(peaks) else "-"
             lines.append(
                 f"{job:19}{each.name:32}{min(seconds):9.3f}{ratio(seconds, first[0]):8.2f}"
                 f"{min(processor):8.3f}{ratio(processor, first[1]):8.2f}{peak:>9}"
