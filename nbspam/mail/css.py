@@ -16,7 +16,7 @@ from nbspam.mail import lengths
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
 # Bytes of cached texts: long ones are hostile and would fill memory.
-_MAX_COLOUR, _MAX_BLOCK = 120, 2000
+_MAX_COLOUR, MAX_BLOCK = 120, 2000
 
 Read = TypeVar("Read")
 
@@ -368,14 +368,14 @@ class Block(NamedTuple):
     important: Declared
 
 
-@remember(_MAX_BLOCKS, _MAX_BLOCK)
+@remember(_MAX_BLOCKS, MAX_BLOCK)
 def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
     normal: Declared = {}
     important: Declared = {}
     text = lengths.with_results(without_comments(text))
     # Others are hostile: they would fill memory.
-    read_declaration = _declaration if len(text) <= _MAX_BLOCK else _declaration.__wrapped__
+    read_declaration = _declaration if len(text) <= MAX_BLOCK else _declaration.__wrapped__
     is_plain = not (_BRACKET in text or _APOSTROPHE in text or _QUOTE in text)
     for item in text.split(b";") if is_plain else _ITEMS.findall(text):
         is_important, declared = read_declaration(item)

@@ -234,7 +234,7 @@ class Sheet:
         self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
         self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
         self._steps: dict[tuple[StartTag, _Context], _AppliedRules] = {}
-        self._blocks: dict[bytes, tuple[css.Block, bytes]] = {}  # of declarations
+        self._blocks: dict[bytes, tuple[css.Block, bytes]] = {}  # of long declarations
         self._bits = 0
         self._left = _MAX_RESOLVED
         for rule in others:
@@ -287,7 +287,8 @@ class Sheet:
             text = declarations.lower()
             has_own = self.has_variables and b"--" in text
             found = (_NOTHING, text) if has_own else (css.read_block(text), b"")
-            self._blocks[declarations] = found
+            if len(declarations) > css.MAX_BLOCK:
+                self._blocks[declarations] = found
         return found
 
     def _add(self, number: int, selector: _Selector, stated: bytes | GeneratedText) -> None:
