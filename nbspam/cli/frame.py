@@ -165,7 +165,8 @@ def _tables(
             raise click.UsageError(f"{path}: {table}: in no table; write it under {place}")
         if name not in names:
             raise click.UsageError(f"{path}: [{table}]: {near('no such command', name, names)}")
-        inner = group.get_command(ctx, name) if name == "table" else None  # the only group
+        # No other command is a group, and to get one would import it.
+        inner = group.get_command(ctx, name) if name == "table" else None
         if isinstance(inner, click.Group):
             yield from _tables(inner, ctx, path, keys, f"{table}.")
         else:
