@@ -6,7 +6,6 @@ into items, into the rows of tables, and into a model's inputs.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cache, partial
 from glob import glob
 from itertools import chain
@@ -347,15 +346,16 @@ def _items_at(
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)
-    with suppress(EmptyError):  # `items_together` tells the listener
+    try:
         first = next(items)
-        if first.label is None and not first.is_text:
-            raise UsageError(
-                f"{path}: states no class, and the options state {', '.join(names)};"
-                " give its own option, or the files of each class in a folder"
-            )
-        return chain([first], items)
-    return read_items([path], options=reading)
+    except EmptyError:  # `items_together` tells the listener
+        return read_items([path], options=reading)
+    if first.label is None and not first.is_text:
+        raise UsageError(
+            f"{path}: states no class, and the options state {', '.join(names)};"
+            " give its own option, or the files of each class in a folder"
+        )
+    return chain([first], items)
 
 
 def records_of(
