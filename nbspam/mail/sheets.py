@@ -180,12 +180,13 @@ class _SheetText:
                 continue
             is_plain = selectors.find(b"[") < 0 and selectors.find(b"(") < 0
             each = selectors.split(b",") if is_plain else _SELECTORS.findall(selectors)
+            parts = generated_parts(declarations)
             for written in each:
                 if single := _SINGLE_KEY.match(written):
                     self.single.setdefault(single[1].lower(), []).append((number, declarations))
                 elif selector := _selector(written):
                     self.others.append((number, selector, declarations))
-                elif (parts := generated_parts(declarations)) is not None:
+                elif parts is not None:
                     self._add_generated(number, written, parts)
                 number += 1
 

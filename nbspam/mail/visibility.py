@@ -396,11 +396,9 @@ _CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re
 GeneratedParts = tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts
 
 
-@lru_cache(1)  # one rule may have a hundred thousand selectors
 def generated_parts(declarations: bytes) -> GeneratedParts | None:
     """Return the parts of the text that a rule puts into elements, None if it cannot be read."""
-    content = _CONTENT.findall(declarations) if b"content" in declarations else []
-    if not content:
+    if declarations.find(b"content") < 0 or not (content := _CONTENT.findall(declarations)):
         return None
     style = style_of(b"", {}, [css.read_block(declarations.lower())])
     if style and look_of(ROOT, style).why:
