@@ -491,9 +491,10 @@ def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
 
 def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
     """Return a text as markup; blanks alone are no text."""
-    stated = ((attributes.get(name, b"") if name else each, name) for each, name in text.parts)
-    cut = ((each[:_MAX_CONTENT], name) for each, name in stated)
-    parts = [_unescape(each) if name else each for each, name in cut]
+    parts = [
+        _unescape(attributes.get(name, b"")[:_MAX_CONTENT]) if name else each[:_MAX_CONTENT]
+        for each, name in text.parts
+    ]
     plain = b"".join(parts)[:_MAX_CONTENT].decode("utf-8", "ignore").encode()
     return plain.replace(b"&", b"&amp;").replace(b"<", b"&lt;") if plain.strip() else b""
 
