@@ -107,8 +107,7 @@ def _rows_of(given: Any) -> Any:
         for name, cell in given.items():
             if hasattr(cell, "__len__") and not isinstance(cell, str | bytes):
                 raise ValueError(f"{name!r} has several cells; give a list of dicts, one a row")
-    is_one = isinstance(given, os.PathLike | Mapping) or not isinstance(given, Iterable)
-    return [given] if is_one else given
+    return [given] if isinstance(given, Mapping) or not isinstance(given, Iterable) else given
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
