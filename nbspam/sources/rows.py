@@ -441,19 +441,19 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
     """
     import csv
 
-    def cut(delimiter: str) -> list[list[str]]:
-        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-        return rows[:-1] if is_cut else rows
-
-    def fitness(delimiter: str) -> tuple[bool, int]:
-        widths = [len(row) for row in cuts[delimiter]] or [0]
-        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
-
     # If the table goes on after the sample, the sample may end within a quoted cell.
     is_cut = len(sample) == _SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
-    cuts = {delimiter: cut(delimiter) for delimiter in _DELIMITERS}
+    whole = slice(-1 if is_cut else None)
+    begun = [line[:_SAMPLE_CHARS] for line in sample]  # the last one may have millions of cells
+    cuts = {each: [*filter(None, csv.reader(begun, delimiter=each))] for each in _DELIMITERS}
+
+    def fitness(delimiter: str) -> tuple[bool, int]:
+        rows = cuts[delimiter]
+        widths = [len(row) for row in rows[whole] or rows] or [0]
+        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
+
     best = max(_DELIMITERS, key=fitness)
-    return best, cuts[best]
+    return best, cuts[best][whole]
 
 
 def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:

@@ -286,6 +286,7 @@ def test_rows_written_as_csv_and_json_are_read_back(table):
 
 LONG = ("x" * 9999 + "\n") * 50  # larger than the sample from which columns are found
 NAMED = "id,Kommentar,Klasse,text\n1,x y,ham,no\n"
+WIDE = f"text;label;{';'.join(map(str, range(60_000)))}\nx y;ham\n"
 HOLES = "text,label\n,ham\nx,\ny\n"
 QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
 
@@ -303,6 +304,7 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
         ),
         ("label,Kommentar\nham,x y\n", "csv", {}, [("ham", "x y")]),
         (f'"{LONG}",ham\nx y,spam\n', "csv", {}, [("ham", LONG), ("spam", "x y")]),
+        (WIDE, "csv", {}, [("ham", "x y")]),
         # A column called as a class is a column beside another known name.
         ("text,spam\nx y,spam\nz w,ham\n", "csv", {}, [("spam", "x y"), ("ham", "z w")]),
         ('{"what": "x", "spam": "spam"}', "jsonl", {}, [("spam", "x")]),
