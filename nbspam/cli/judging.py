@@ -359,7 +359,7 @@ class WaitingRows(inputs.TableListener):
 
     def __init__(self) -> None:
         super().__init__()
-        self._rows: deque[Sequence[str]] = deque()
+        self._rows: deque[list[str]] = deque()
         self._n_heard = 0
         self._first: tuple[str, ...] | None = None
 
@@ -374,9 +374,9 @@ class WaitingRows(inputs.TableListener):
                 " classify it by itself"
             )
 
-    def row(self, cells: Sequence[str]) -> None:
+    def row(self, cells: Iterable[str]) -> None:
         """Keep a row."""
-        self._rows.append(cells)
+        self._rows.append([*cells])
         self._n_heard += 1
 
     def checked(self, given: Iterable[Any]) -> Iterator[Any]:
@@ -396,7 +396,7 @@ class WaitingRows(inputs.TableListener):
 
         width = 0
         for result in results:
-            cells = [*self._rows.popleft()]
+            cells = self._rows.popleft()
             if not width:
                 width = len(self._first or cells)
                 if self._first:

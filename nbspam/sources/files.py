@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 from codecs import BOM_UTF8
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import islice
 from types import TracebackType
@@ -531,7 +531,7 @@ class Listener:
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
         """Hear the names in a table's first row, None without one, and the columns read."""
 
-    def row(self, cells: Sequence[str]) -> None:
+    def row(self, cells: Iterable[str]) -> None:
         """Hear the cells of a row as they are, before the row is handed out."""
 
 
@@ -549,7 +549,7 @@ class Naming(Listener):
         """Pass on the columns."""
         self._listener.table(names, columns)
 
-    def row(self, cells: Sequence[str]) -> None:
+    def row(self, cells: Iterable[str]) -> None:
         """Pass on the cells."""
         self._listener.row(cells)
 

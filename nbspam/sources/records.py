@@ -200,7 +200,7 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
             names = list(row)
             check_distinct(names)
             listener.table(names, files.NO_COLUMNS)
-        listener.row([as_cell(row.get(name)) for name in names])
+        listener.row(as_cell(row.get(name)) for name in names)
         cells = {name: single_value(value, number, name) for name, value in row.items()}
         # Written as cells of rows in memory are: true is True, and 1.0 is 1.
         yield {name.strip(): files.cell_text(value) for name, value in cells.items()}

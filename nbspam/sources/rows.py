@@ -102,7 +102,7 @@ def _pick_cells(
                 f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
                 " read: quote texts that hold a separator"
             )
-        yield _text_of(row, positions)
+        yield _text_of(row[at] if at < len(row) else "" for at in positions)
 
 
 def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:
@@ -110,13 +110,9 @@ def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:
     return files.TextColumns(tuple(names[place].strip() for place in places.text), label)
 
 
-def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
-    """Return the text of a row; cells that the row lacks are empty.
-
-    positions: of the texts, then of label and name.
-    """
-    width = len(row)
-    *texts, label, name = [row[at] if at < width else "" for at in positions]
+def _text_of(cells: Iterable[str]) -> TextRow:
+    """Return the text of a row; cells: the texts, then label and name, empty if it has none."""
+    *texts, label, name = cells
     # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
     data = "\n".join(texts).encode("utf-8", "replace")
     return TextRow(label.strip() or None, data, name.strip() or None)
@@ -134,13 +130,13 @@ def _json_rows(
             if places is None:
                 raise no_text_column(names)
             listener.table(names, _named(names, places))
-        listener.row([as_cell(values.get(name)) for name in names])
-        positions = places.positions
-        row = [
-            as_cell(single_value(values.get(name), number, name)) if at in positions else ""
-            for at, name in enumerate(names)
-        ]
-        text = _text_of(row, positions)
+        listener.row(as_cell(values.get(name)) for name in names)
+        text = _text_of(
+            as_cell(single_value(values.get(names[at]), number, names[at]))
+            if at < len(names)
+            else ""
+            for at in places.positions
+        )
         is_null = all(values.get(names[at]) is None for at in places.text)
         yield text._replace(data=None) if is_null else text
 
