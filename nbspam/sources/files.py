@@ -369,7 +369,13 @@ class _Expanded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(min(len(buffer), _STEP))
+        try:
+            data = self._stream.read1(min(len(buffer), _STEP))
+        except OSError as error:
+            # Of gzip, which does not ignore what stands behind its end, as others do.
+            if not (self._n_read and str(error).startswith("Not a gzipped file")):
+                raise
+            data = b""
         buffer[: len(data)] = data
         self._n_read += len(data)
         if is_implausible(self._n_read, self._source.tell()):
@@ -428,7 +434,7 @@ class _Zstd(io.RawIOBase):
         super().__init__()
         self._stream = stream
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read1(self, size: int = -1, /) -> bytes:
         try:
             data: bytes = self._stream.read(size)
         except OSError as error:
