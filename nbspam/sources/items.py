@@ -39,7 +39,7 @@ it.
 
 import os
 import re
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -96,8 +96,12 @@ class Item(NamedTuple):
 
 
 def _message_in(name: str, data: bytes) -> bytes:
-    """Return the message in a file, as a mail server or Apple Mail keeps it."""
+    """Return the message in a file, as a mail server or Apple Mail keeps it, or in UTF-16."""
     data = unpacked_message(data)
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        from nbspam.charsets import to_utf8  # late: few files need it
+
+        return to_utf8(data, None)[0]
     if not name.endswith(".emlx"):
         return data
     # Behind its size, before a property list.

@@ -61,6 +61,7 @@ MAILDIR = {f"box/{'cur' if n < 7 else 'new'}/{n}.h:2,S": mail for n, mail in enu
 STORES = {
     "tree": each("box/{}.eml"),
     "compressed tree": each("box/{}.eml.gz", gzip.compress),
+    "tree in UTF-16": each("box/{}.eml", lambda mail: mail.decode().encode("utf-16")),
     "sub-folders": {f"box/part{n // 5}/{n}": m for n, m in enumerate(MAIL)} | {"box/.x": b"x"},
     "MH": {"box/.mh_sequences": b"", **each("box/{}")},
     "Maildir": {"box/tmp/x": b"x", **MAILDIR},
