@@ -423,6 +423,9 @@ class WebConnection(HttpConnection):
     async def answered(self, method: str, path: str) -> list[Message]:
         """Return the answer of the application (ASGI 3.0) to a request."""
         assert self.desk.page is not None
+        # Our cookie has no backslash; Python 3.11.7 takes 15 s for 60,000 of them (CVE-2024-7592).
+        cookies = self.headers.get("cookie", "").replace("\\", "")
+        headers = {**self.headers, "cookie": cookies}
         scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
@@ -432,7 +435,7 @@ class WebConnection(HttpConnection):
             "path": unquote(path),
             "root_path": "",
             "query_string": self.query,
-            "headers": [(k.encode("latin-1"), v.encode()) for k, v in self.headers.items()],
+            "headers": [(k.encode("latin-1"), v.encode()) for k, v in headers.items()],
             "server": self.server,
         }
         sent: list[Message] = []

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import time
 
 from maildirs import boxes, key_of, put, written
 from nbspam.server.page.mailbox import Mailboxes
@@ -39,6 +40,12 @@ async def test_head_is_refused_without_a_body_and_the_connection_stays():
     status, _, _ = await answer_of(client)
     assert (status, client.answer.partition(b"\r\n\r\n")[2]) == (405, b"")
     assert not client.is_over
+
+
+async def test_a_cookie_of_backslashes_takes_no_time():
+    start, request = time.process_time(), asked("GET", "/", f'Cookie: a="{60_000 * chr(92)}"')
+    assert (await answer_of(await sent(desk(), request)))[0] == 403
+    assert time.process_time() - start < 1
 
 
 async def test_a_connection_belongs_to_whoever_each_request_says():
