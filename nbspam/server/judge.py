@@ -45,6 +45,7 @@ from nbspam.workers import return_freed_memory
 T = TypeVar("T")
 IDLE = 10.0  # seconds without a message, after which a worker returns freed memory
 _MAX_FOLDER = 200  # bytes of a folder's name; file systems allow 255
+_MAX_NAME = 1000  # characters, too many for a folder; normalizing more would take seconds
 _PLAIN = "@+_-."  # beside ASCII letters and digits; quote() leaves ~ as it is, too
 _EACH = 1000  # bytes that a user takes in memory beside the arrays
 
@@ -59,7 +60,8 @@ def known_as(text: str | None) -> str:
     Senders write the addresses of recipients as they like: <Alice@Example.ORG> is
     alice@example.org.
     """
-    name = unicodedata.normalize("NFC", (text or "").strip(f"<>{string.whitespace}"))
+    name = (text or "").strip(f"<>{string.whitespace}")[:_MAX_NAME]
+    name = unicodedata.normalize("NFC", name)
     return unicodedata.normalize("NFC", name.lower())
 
 

@@ -14,7 +14,6 @@ from nbspam.server.judge import Judgement, known_as, user_of
 
 _LENGTH = struct.Struct(">I")
 _MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet
-_MAX_ADDRESS = 1 << 10  # bytes; users have no longer names
 _OPTIONS = struct.Struct(">III")  # version, actions, protocol
 _VERSION = 6
 _ADD_HEADERS, _CHANGE_HEADERS, _QUARANTINE = 0x01, 0x10, 0x20
@@ -189,17 +188,18 @@ class MilterConnection(Connection):
             if len(self.recipients) < 2:
                 # Senders may write <"ann"@x.example>; Sendmail resolves ann@x.example to ann.
                 address = self.resolved if b"@" in self.resolved else data.partition(b"\0")[0]
-                self.recipients.add(known_as(address[:_MAX_ADDRESS].decode("utf-8", "replace")))
+                self.recipients.add(known_as(address.decode("utf-8", "replace")))
             self.resolved = b""
         elif command == _HEADER:
             name, _, value = data.partition(b"\0")
             value = value.removesuffix(b"\0")
             space = b"" if self.unanswered & _SPACE else b" "
             self.add(name + b":" + space + value + b"\n")
-            name = name.lower()
-            if name in self.filters or name.startswith(_FORGED):
+            name, room = name.lower(), self.desk.limits.small_bytes
+            is_ours = name in self.filters or name.startswith(_FORGED)
+            if is_ours and len(self.ours) < room:
                 self.ours += name + b"\0"
-            if name == b"subject" and self.tag:
+            if name == b"subject" and self.tag and len(self.subjects) < room:
                 self.subjects += value.strip() + b"\0"
         elif command == _END_OF_HEAD:
             self.add(b"\n")
@@ -290,7 +290,7 @@ class MilterConnection(Connection):
             self.close()
             return
         self.expect_packet()
-        self.transport.resume_reading()
+        self.read_on()
         self.received(b"")
 
     def refuse(self, kind: str, why: str) -> None:

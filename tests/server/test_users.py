@@ -68,6 +68,7 @@ def test_recipients_are_known_as_senders_may_spell_them():
     assert known_as("Zoe\u0308") == known_as("ZO\u00cb") == "zo\u00eb"
     assert known_as("groß") != known_as("gross")
     assert known_as(None) == known_as("  ") == known_as("<>") == ""
+    assert len(known_as("\u0315\u0300" * 9999)) == 1000  # Unicode's order takes quadratic time
 
 
 def test_hostile_names_become_folders_or_are_refused():
