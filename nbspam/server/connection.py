@@ -234,6 +234,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closes = False  # answered; further bytes are not read
         self.heard_all = False  # the client writes nothing any more
         self.crowded = False  # there are too many connections; its request is refused
+        self.is_behind = False  # its client has yet to take answers; until then nothing is read
         self.held = 0  # bytes of messages, and of an answer that is not taken
         self.turn = 0  # of its message, among all that begin
         self.kept: list[bytes] = []  # of the message that is received
@@ -299,6 +300,21 @@ class Connection(asyncio.BufferedProtocol):
             return False
         self.within_memory(self.received_all)
         return not self.transport.is_closing()
+
+    def pause_writing(self) -> None:
+        """Read nothing while many answers wait to be sent: requests would only add to them."""
+        self.is_behind = True
+        self.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        """Read on: the client has taken its answers."""
+        self.is_behind = False
+        self.read_on()
+
+    def read_on(self) -> None:
+        """Read further requests, as soon as the client has taken its answers."""
+        if not self.is_behind:
+            self.transport.resume_reading()
 
     def within_memory(self, work: Callable[..., object], *arguments: Any) -> None:
         """Do a piece of work; refuse the message if the system has no memory for it."""

@@ -200,7 +200,7 @@ class HttpConnection(connection.Connection):
         self.expect(self.desk.limits.idle_seconds)
         if self.more:
             waiting, self.more = b"".join(self.more), []
-            self.transport.resume_reading()
+            self.read_on()
             self.received(waiting)
 
 

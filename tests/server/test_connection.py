@@ -456,6 +456,19 @@ async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_co
     assert at.held == 0
 
 
+@pytest.mark.parametrize("kind", [RspamdConnection, MilterConnection])
+async def test_who_does_not_take_its_answers_is_not_read_until_it_does(kind):
+    client = Client(kind, desk(waits=True))
+    for _ in range(2):
+        client.put(WHOLE[kind])
+    client.connection.pause_writing()  # as a transport says that much waits to be sent
+    await go_on(client.desk)
+    assert b"pam" in client.answer
+    assert client.wire.is_paused
+    client.connection.resume_writing()
+    assert not client.wire.is_paused
+
+
 async def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
     at = desk(waits=True)
     rests = Client(RspamdConnection, at)
