@@ -4,7 +4,6 @@ Other commands take the options by which they share their lessons from here.
 """
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, cast
@@ -316,7 +315,7 @@ def _print_status(log: "SharedLog", as_json: bool) -> None:
     for name, facts in sorted(hosts.items()):
         read, told = facts.get("read"), facts.get("time")
         lag = max(end.n_records - read, 0) if isinstance(read, int) else "?"
-        ago = max(int(time.time()) - told, 0) if isinstance(told, int) else "?"
+        ago = max(end.seconds - told, 0) if isinstance(told, int) else "?"
         shown = (facts.get("outbox", "?"), facts.get("skipped", "?"), facts.get("model", "-"))
         outbox, skipped, model = (str(value)[:20] for value in shown)
         rows.append((name, str(lag), outbox, skipped, model, f"{ago} s ago"))

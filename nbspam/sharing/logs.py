@@ -35,6 +35,7 @@ from nbspam.tokens.tokenizer import groups_of
 _PATIENCE = 10.0  # seconds for an answer of the log's server
 _SHIFT = 64  # bits of a stream's counter within a millisecond
 _NUMBERS = 1 << 31  # of records in a table; a position is seconds * _NUMBERS + number
+_SECONDS = "extract(epoch FROM clock_timestamp())::bigint"  # in PostgreSQL
 _TABLE = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _AGAIN = "lessons wait until it is back"
 
@@ -45,6 +46,7 @@ class LogEnd(NamedTuple):
     identity: str  # of this log; another one if it was replaced
     n_records: int  # that were ever appended
     n_trimmed: int  # of records that were trimmed
+    seconds: int  # since 1970, by the clock of the log's server
 
 
 class SharedLog(Protocol):
@@ -190,15 +192,16 @@ class _RedisLog(SharedLog):
         facts = f"{self._key}:log"
         with self._asked() as server, server.pipeline(transaction=False) as pipeline:
             pipeline.hsetnx(facts, "id", uuid4().hex).hmget(facts, "id", "added")
-            pipeline.exists(self._key).xinfo_stream(self._key)
-            _, known, is_there, found = pipeline.execute(raise_on_error=False)
-            for answer in (known, is_there, found if is_there else {}):
+            pipeline.time().exists(self._key).xinfo_stream(self._key)
+            _, known, time, is_there, found = pipeline.execute(raise_on_error=False)
+            for answer in (known, time, is_there, found if is_there else {}):
                 if isinstance(answer, Exception):
                     raise answer
         found = found if is_there else {"length": 0}
         # Redis and Valkey count all entries since 7.0, also foreign ones, but not deleted streams.
         added = max(int(found.get("entries-added", 0)), int(known[1] or 0))
-        return LogEnd(known[0].decode("ascii", "replace"), added, added - int(found["length"]))
+        n_trimmed = added - int(found["length"])
+        return LogEnd(known[0].decode("ascii", "replace"), added, n_trimmed, time[0])
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
         with self._asked() as server:
@@ -286,8 +289,8 @@ class _PostgresLog(SharedLog):
         table = self._table
         with self._asked() as connection, connection.transaction():
             found = connection.execute(  # foreign rows only make the log longer
-                f"SELECT greatest(last, (SELECT max(position) FROM {table})),"
-                f" extract(epoch FROM clock_timestamp())::bigint FROM {table}_log FOR UPDATE"
+                f"SELECT greatest(last, (SELECT max(position) FROM {table})), {_SECONDS}"
+                f" FROM {table}_log FOR UPDATE"
             )
             last, seconds = self._row(found)
             last = max(last, seconds * _NUMBERS + last % _NUMBERS)
@@ -322,9 +325,11 @@ class _PostgresLog(SharedLog):
         """Return identifier and length; rows that others removed count as trimmed, too."""
         before = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
-            found = connection.execute(f"SELECT id, last, {before} FROM {self._table}_log")
-        identity, last, trimmed = self._row(found)
-        return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS)
+            found = connection.execute(
+                f"SELECT id, last, {before}, {_SECONDS} FROM {self._table}_log"
+            )
+        identity, last, trimmed, seconds = self._row(found)
+        return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS, seconds)
 
     def _row(self, found: Any) -> tuple[Any, ...]:
         """Return the only row of TABLE_log; raises SharedLogError if it was removed."""

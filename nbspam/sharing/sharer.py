@@ -43,7 +43,7 @@ from nbspam.store.modelfile import plain_pieces
 from nbspam.store.open import save_classifier
 
 _AT_ONCE = 500  # records that are read or sent together
-_KNOWN_SECONDS = 30 * 86_400.0  # the log is not kept for a host that was silent for longer
+_KNOWN_SECONDS = 30 * 86_400  # the log is not kept for a host that was silent for longer
 _TRIES = 20  # attempts at a snapshot: lessons may come in between
 _MODEL, _USERS = "model", "users"  # in a snapshot
 LOG_SECONDS = 10.0  # in which the log must have a lesson, with --share-sync
@@ -313,7 +313,7 @@ class Sharer:
             "lag": max(end.n_records - place.n_read, 0),
             "outbox": self.outbox.size(),
             "skipped": place.skipped,
-            "time": int(time.time()),
+            "time": end.seconds,
         }
         if is_quiet and not facts["lag"] and not facts["outbox"]:
             facts["model"] = self.digest()
@@ -334,7 +334,7 @@ class Sharer:
 
     def trim(self) -> None:
         """Remove records that all hosts have read from the log."""
-        since = time.time() - _KNOWN_SECONDS
+        since = self.log.end().seconds - _KNOWN_SECONDS
         positions = [
             int(said)
             for facts in self.log.hosts().values()

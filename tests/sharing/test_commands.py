@@ -1,6 +1,5 @@
 """Commands that share: their lessons reach a log that wants TLS and a password, or wait."""
 
-import time
 from contextlib import closing
 
 import pytest
@@ -77,7 +76,7 @@ def test_models_are_called_equal_once_every_host_has_told_its_digest(models, wor
     log = MemoryLog()
     log.append([b"one"])
     for number, model in enumerate(models):
-        told = int(time.time()) - 3600 * (model == "gone")
+        told = MemoryLog.seconds - 3600 * (model == "gone")
         facts = {"read": 0 if model in ("lags", "gone") else 1, "time": told}
         log.report(f"host{number}", {**facts, **({"model": model} if model else {})})
     _print_status(log, False)
