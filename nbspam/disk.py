@@ -168,10 +168,7 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
         raise unwritable(name if os.path.exists(name) else target, error) from error
     try:
         try:
-            if patience is None:
-                _lock_in_sight(descriptor, target)
-            else:
-                _lock_within(descriptor, patience)
+            _lock_in_sight(descriptor, target, patience)
         except TimeoutError as error:
             raise ModelFileError(
                 f"{target}: locked by another process for {patience:g} seconds; wait for its end,"
@@ -211,15 +208,18 @@ def _lock(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def _lock_in_sight(descriptor: int, target: str) -> None:
-    """Wait for a lock as `_lock` does; somebody who watches is told why that takes long."""
+def _lock_in_sight(descriptor: int, target: str, patience: float | None) -> None:
+    """Wait for a lock; somebody who watches is told why that takes long.
+
+    patience: seconds, before it raises TimeoutError; None: as long as it takes.
+    """
     if is_watched():
         try:
             return _lock_within(descriptor, _SILENCE)
         except TimeoutError:
             text = f"{target}: locked by another process; waiting for its end"
             warnings.warn(text, ModelWarning, stacklevel=2)
-    return _lock(descriptor)
+    return _lock(descriptor) if patience is None else _lock_within(descriptor, patience)
 
 
 def _lock_within(descriptor: int, patience: float) -> None:

@@ -37,6 +37,7 @@ from nbspam.verdicts import Skipped, Verdict
 NOTE_FILE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 MAILDIR_INBOX = ""
 UNSURE_FOLDER = ".Unsure"
+PATIENCE = 60.0  # seconds for another run that sorts the same mail
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
@@ -349,7 +350,8 @@ def sort_maildir(
     check_maildir(root)
     if not choices.dry_run:
         check_writable(root)
-    with nullcontext() if choices.dry_run else locked(os.path.join(root, NOTE_FILE), like=root):
+    note = os.path.join(root, NOTE_FILE)
+    with nullcontext() if choices.dry_run else locked(note, like=root, patience=PATIENCE):
         sorter = _Sorter(root, model_path, choices, rule_of)
         try:
             sorter.look()
@@ -417,11 +419,14 @@ class _Sorter:
                 f"{self.root}: {new[0]} is in two folders at once{more}; nothing is learned from"
                 " their moves, give such messages different names"
             )
-        # An earlier run may have left spam in the usual folder, which is another one now.
-        usual = spam_folder(self.root, True)
-        if usual not in folders:
-            there = {entry.base for entry in maildir_entries(self.root, usual)} - present.keys()
-            self.left = {base: self.before[base] for base in there & self.before.keys()}
+        # An earlier run may have left spam in a folder that is none of these now.
+        missing = {base for base, left in self.before.items() if left.place.startswith("spam")}
+        missing -= present.keys()
+        others = {spam_folder(self.root, True), *_folders(self.root)}.difference(folders)
+        for folder in others if missing else ():
+            with suppress(OSError):  # one that may not be read
+                there = {entry.base for entry in maildir_entries(self.root, folder)} & missing
+                self.left |= {base: self.before[base] for base in there}
         # Moving can rename a message.  So a file with an unknown name is taken for a noted message
         # whose name is gone if both have the same digest.  Several such messages may be equal.
         gone: dict[str, set[str]] = defaultdict(set)
@@ -463,6 +468,9 @@ class _Sorter:
             self.new.append(entry)
         else:
             self._leave(entry)
+            before = min(left_at, default="")
+            if place == "ham" and before.startswith("spam"):  # it may still have the other flag
+                self.left[entry.base] = MaildirNote(before, digest)
 
     def _leave(self, entry: MaildirEntry) -> None:
         place = self._noted(self.place(entry))

@@ -15,7 +15,7 @@ from nbspam.decision import cutoffs
 from nbspam.delivery import maildir as sort
 from nbspam.delivery.maildir import MaildirNote, SortingChoices, sort_maildir, write_note
 from nbspam.disk import locked
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.mail.digest import digest_of
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
@@ -79,13 +79,14 @@ def test_an_inbox_has_its_spam_in_the_junk_folder_beside_it(
     assert [one.moved_to for one in report.judged] == [f"{unsure_at}/new/2.h"]
 
 
-@pytest.mark.parametrize("other", [{"spam_folder": "Other"}, {"flag": "F"}])
-def test_a_run_with_another_folder_forgets_no_spam(maildir, other):
+@pytest.mark.parametrize("first", [{}, {"spam_folder": "Named"}])
+@pytest.mark.parametrize("other", [{}, {"spam_folder": "Other"}, {"flag": "F"}])
+def test_a_run_with_another_folder_forgets_no_spam(maildir, first, other):
     maildir.put("new/1.h", spam(1))
-    maildir.sort()
+    (spam_at,) = (one.moved_to for one in maildir.sort(**first).judged)
     assert maildir.sort(**other).learned == []
-    maildir.rename(".Spam/new/1.h", "cur/1.h")
-    assert [(one.name, one.label) for one in maildir.sort().learned] == [("cur/1.h", "ham")]
+    maildir.rename(spam_at, "cur/1.h")
+    assert [(one.name, one.label) for one in maildir.sort(**first).learned] == [("cur/1.h", "ham")]
 
 
 def test_a_folder_of_a_maildir_has_its_spam_beside_it(maildir, trained):
@@ -274,6 +275,7 @@ def test_another_way_to_sort_makes_no_lesson_of_what_the_last_one_left(maildir, 
     maildir.sort(flag="F")
     for _ in range(2):
         assert maildir.sort(flag=flag).learned == []
+    assert maildir.sort(flag="F").learned == []
     maildir.rename("new/2.h", "cur/2.h:2,x" if flag else ".Spam/cur/2.h:2,")
     assert [one.label for one in maildir.sort(flag=flag).learned] == ["spam"]
 
@@ -368,13 +370,16 @@ def test_a_message_that_moves_while_folders_are_listed_is_a_lesson(
     assert ([one.label for one in report.learned], report.notes) == ([label], [])
 
 
-def test_a_sorter_waits_for_another(maildir):
+def test_a_sorter_waits_for_another(maildir, monkeypatch):
     maildir.put("new/1.h", spam(1))
     with ThreadPoolExecutor(1) as pool:
         with locked(str(maildir.root / "nbspam-sorted")):
             waits = pool.submit(maildir.sort)
             assert wait([waits], 0.3).not_done
             assert list(maildir.files) == ["new/1.h"]
+            monkeypatch.setattr(sort, "PATIENCE", 0.1)
+            with pytest.raises(ModelFileError, match=r"nbspam-sorted: locked by another process"):
+                maildir.sort()
         assert [one.label for one in waits.result().judged] == ["spam"]
 
 
