@@ -27,6 +27,7 @@ from nbspam.delivery.account_look import (
 )
 from nbspam.delivery.maildir import (
     MOVING,
+    SORTING_PATIENCE,
     SortedMessage,
     SortingChoices,
     SortingReport,
@@ -38,6 +39,7 @@ from nbspam.errors import InputError, LostError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
+from nbspam.mail.headers import message_id
 from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.files import MAX_MESSAGE
@@ -65,9 +67,8 @@ class AccountToSort(NamedTuple):
 
         day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
         """
-        sorting_classifier(self.model_path, self.rule_of)  # of other classes: refused at once
         memory = AccountMemory(self.model_path, self.url.account, not self.choices.dry_run)
-        with closing(memory), memory.alone():
+        with closing(memory), memory.alone(SORTING_PATIENCE):
             AccountSorter(self, session, memory, day, report).sort()
 
 
@@ -96,6 +97,7 @@ class AccountSorter:
         self.account, self.choices = account, account.choices
         self.session, self.memory = session, memory
         self._day, self.report = day, report
+        self._judge = sorting_classifier(account.model_path, account.rule_of)
         self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._look = AccountLook(session, memory)
@@ -103,6 +105,7 @@ class AccountSorter:
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
         self._gone: set[int] = set()  # digests of messages that left a folder since the last look
         self._needs: dict[Need, list[PlacedMessage]] = defaultdict(list)
+        self._ids: dict[int, str | None] = {}  # Message-IDs by digest, of messages that were read
         self._lessons: list[tuple[PlacedMessage, str]] = []  # which the user has stated
 
     def sort(self) -> None:
@@ -115,7 +118,7 @@ class AccountSorter:
         numbers = self._look_elsewhere()
         self._learn()
         self._remove_copied()
-        self._judge()
+        self._judge_new()
         self._open(self.inbox)
         # Messages that need nothing are noted last: until here, a look can be repeated.
         if numbers is not None:
@@ -251,8 +254,7 @@ class AccountSorter:
             return
         if put_there:
             model = sorting_model(self.account.model_path)
-            judge = sorting_classifier(self.account.model_path, self.account.rule_of)
-            for batch in self._verdicts(put_there, *judge):
+            for batch in self._verdicts(put_there):
                 unlike = [
                     each
                     for each, verdict, data in batch
@@ -288,12 +290,13 @@ class AccountSorter:
         self.report.notes += outcome.notes
         self._report_lessons(taught)
         self._settle([each for each, _ in taught])
+        self._judge = sorting_classifier(self.account.model_path, self.account.rule_of)
         if lost is not None:
             raise lost
 
     def _report_lessons(self, lessons: list[tuple[PlacedMessage, str]]) -> None:
         skipped = {one.name for one in self.report.skipped}
-        learned = [SortedMessage(self._name(e), label, None, None) for e, label in lessons]
+        learned = (self._sorted(each, label) for each, label in lessons)
         self.report.learned = [one for one in learned if one.name not in skipped]
 
     # ---- judging ----
@@ -310,7 +313,7 @@ class AccountSorter:
                 stays, tried = self._needs[Need.NOTHING], {each.digest for each in copied}
                 self._needs[Need.NOTHING] = [e for e in stays if e.digest not in tried]
 
-    def _judge(self) -> None:
+    def _judge_new(self) -> None:
         """Move or mark new mail by the verdicts of the model, which has learned the lessons.
 
         Mail that a person has called ham stays: the memory may be lost, or another computer's.
@@ -318,14 +321,15 @@ class AccountSorter:
         messages = self._needs[Need.VERDICT]
         if not messages:
             return
-        classifier, rule = sorting_classifier(self.account.model_path, self.account.rule_of)
-        self.report.lack = classifier.lack
-        if classifier.lack is not None:  # they are judged again, when the model can
-            for batch in self._verdicts(messages[:_MOST_AGAIN], classifier, rule):
-                self.report.judged += (self._judged(e, verdict, None) for e, verdict, _ in batch)
+        self.report.lack = self._judge[0].lack
+        if self.report.lack is not None:  # they are judged again, when the model can
+            for batch in self._verdicts(messages[:_MOST_AGAIN]):
+                self.report.judged += (
+                    self._sorted(e, v.label, v.probability) for e, v, _ in batch
+                )
             return
         model: StoredModel | None = None
-        for batch in self._verdicts(messages, classifier, rule):
+        for batch in self._verdicts(messages):
             by_label: dict[str, list[tuple[PlacedMessage, Verdict]]] = defaultdict(list)
             for each, verdict, data in batch:
                 if verdict.label != "ham":
@@ -356,7 +360,7 @@ class AccountSorter:
             except AccountRefusedError as error:
                 self._skip(messages, error)
                 return
-        self.report.judged += (self._judged(e, v, target) for e, v in judged)
+        self.report.judged += (self._sorted(e, v.label, v.probability, target) for e, v in judged)
         # An earlier delivery of a message may have the keyword.
         left = [
             e._replace(keyword="spam" if tags or e.keyword == "spam" else "") for e in messages
@@ -434,9 +438,10 @@ class AccountSorter:
         return {uid: where for placed in some for uid, where in placed.items()}
 
     def _verdicts(
-        self, messages: list[PlacedMessage], classifier: Classifier, rule: Rule
+        self, messages: list[PlacedMessage]
     ) -> Iterator[list[tuple[PlacedMessage, Verdict, bytes]]]:
         """Yield batches of messages with their verdicts and bytes; reports unreadable ones."""
+        classifier, rule = self._judge
         for batch in self._read(messages):
             items = [Item(self._name(each), None, data) for each, data in batch]
             verdicts = classifier.classify(items, rule=rule)
@@ -459,7 +464,9 @@ class AccountSorter:
             by_uid = {each.uid: each for each in group}
             self._open(folder)
             for batch in self.session.messages(list(by_uid), MAX_MESSAGE):
-                yield [(by_uid[uid], data) for uid, data in batch.data.items()]
+                found = [(by_uid[uid], data) for uid, data in batch.data.items()]
+                self._ids |= {each.digest: message_id(data) for each, data in found}
+                yield found
                 self._open(folder)  # moving these may have opened another one
 
     def _skip(self, messages: list[PlacedMessage], error: AccountRefusedError) -> None:
@@ -480,8 +487,15 @@ class AccountSorter:
         for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 
-    def _judged(self, each: PlacedMessage, verdict: Verdict, target: str | None) -> SortedMessage:
-        return SortedMessage(self._name(each), verdict.label, verdict.probability, target)
+    def _sorted(
+        self,
+        each: PlacedMessage,
+        label: str,
+        probability: float | None = None,
+        target: str | None = None,
+    ) -> SortedMessage:
+        identifier = self._ids.get(each.digest)
+        return SortedMessage(self._name(each), label, probability, target, identifier)
 
     def _name(self, each: PlacedMessage) -> str:
         return str(self.account.url.of_folder(each.folder).of_message(each.validity, each.uid))

@@ -129,10 +129,10 @@ class AccountMemory:
         """Close the file."""
         self._connection.close()
 
-    def alone(self, patience: float | None = None) -> AbstractContextManager[None]:
+    def alone(self, patience: float) -> AbstractContextManager[None]:
         """Return the lock of the account, so that two programs do not sort it at once.
 
-        patience: seconds to wait for another program; None: as long as it takes.
+        patience: seconds to wait for another program.
         """
         if not self._writes:
             return nullcontext()

@@ -37,7 +37,7 @@ from nbspam.verdicts import Skipped, Verdict
 NOTE_FILE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 MAILDIR_INBOX = ""
 UNSURE_FOLDER = ".Unsure"
-PATIENCE = 60.0  # seconds for another run that sorts the same mail
+SORTING_PATIENCE = 60.0  # seconds for another run that sorts the same mail
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
@@ -298,6 +298,7 @@ class SortedMessage:
     label: str
     probability: float | None  # None: the label is the user's
     moved_to: str | None  # its path afterwards, or the folder or keyword; None: not moved
+    message_id: str | None = None  # in an account, where a move changes its URL
 
 
 @dataclass(slots=True)
@@ -351,7 +352,7 @@ def sort_maildir(
     if not choices.dry_run:
         check_writable(root)
     note = os.path.join(root, NOTE_FILE)
-    with nullcontext() if choices.dry_run else locked(note, like=root, patience=PATIENCE):
+    with nullcontext() if choices.dry_run else locked(note, like=root, patience=SORTING_PATIENCE):
         sorter = _Sorter(root, model_path, choices, rule_of)
         try:
             sorter.look()

@@ -121,12 +121,11 @@ class AccountWatcher(threading.Thread):
             report = replace(report, judged=[], notes=[*report.notes, report.lack])
         for one in report.judged:
             p = None if one.probability is None else round(one.probability, 6)
-            self._log.answered(
-                account=name, verdict=one.label, probability=p, moved=one.moved_to, ms=ms
-            )
+            facts = {"verdict": one.label, "probability": p, "moved": one.moved_to}
+            self._log.answered(account=name, **facts, ms=ms, id=one.message_id)
             self._tally.add(one.label)
         for one in report.learned:
-            self._log.answered(account=name, taught=one.label, ms=ms)
+            self._log.answered(account=name, taught=one.label, ms=ms, id=one.message_id)
             self._tally.add("lesson learned")
         for failed in report.skipped:
             self._log.noted(f"skipped {failed.name}: {failed.reason}")

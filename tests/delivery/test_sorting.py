@@ -377,7 +377,7 @@ def test_a_sorter_waits_for_another(maildir, monkeypatch):
             waits = pool.submit(maildir.sort)
             assert wait([waits], 0.3).not_done
             assert list(maildir.files) == ["new/1.h"]
-            monkeypatch.setattr(sort, "PATIENCE", 0.1)
+            monkeypatch.setattr(sort, "SORTING_PATIENCE", 0.1)
             with pytest.raises(ModelFileError, match=r"nbspam-sorted: locked by another process"):
                 maildir.sort()
         assert [one.label for one in waits.result().judged] == ["spam"]

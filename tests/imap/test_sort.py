@@ -827,7 +827,15 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
     assert [each["verdict"] for each in judged] == ["spam"]
     for name, digits in (("probability", 6), ("ms", 2)):  # as in the log of `serve`
         assert judged[0][name] == round(judged[0][name], digits)
+    assert judged[0]["id"] == "spam-0@x.example"
     assert box.where()["Junk"] == [S[0]]
+
+
+def test_a_run_waits_for_another_one_for_a_time(box, nbspam, monkeypatch):
+    monkeypatch.setattr(account, "SORTING_PATIENCE", 0.1)
+    memory = account_look.AccountMemory(str(box.model), box.account().url.account)
+    with closing(memory), memory.alone(1):
+        assert complains(nbspam("sort", box.server.url()), 1, "locked by another process for 0.1")
 
 
 def test_damaged_notes_are_one_line(box, nbspam):
