@@ -28,7 +28,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file
-from nbspam.mail.office import LEAST_SIZE, split_office
+from nbspam.mail.office import LEAST_SIZE, split_office, with_usual_prefixes
 from nbspam.mail.ole import EncryptedError, ole_texts
 from nbspam.mail.wrappings import rtf_texts
 
@@ -293,7 +293,7 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
         if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
             xml = xml.decode("utf-16", "replace").encode()
         xml = _COMMENT_OR_DATA.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
-        parts[name] = _SINGLE_QUOTES.sub(rb'"\1"', xml)
+        parts[name] = with_usual_prefixes(_SINGLE_QUOTES.sub(rb'"\1"', xml))
     return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0
 
 

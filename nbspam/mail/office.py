@@ -22,6 +22,23 @@ _WITHOUT_OWN_TEXT = re.compile(
 _ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]++)="([^"<>]*)"')
 _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
 
+# The prefix that the patterns expect for a namespace, if it is not the namespace's own name.
+_PREFIXES = {
+    b"wordprocessingml": b"w",
+    b"drawingml": b"a",
+    b"presentationml": b"p",
+    b"spreadsheetml": b"",
+    b"drawing": b"draw",
+    b"xsl-fo-compatible": b"fo",
+}
+_NAMESPACE = re.compile(
+    rb'xmlns(?::([\w.-]{1,40}))?="(?:\w{3,5}://[^"]{1,99}/(\w+ml)/(?:2006/)?main'
+    rb"|urn:[\w:]{1,40}:xmlns:(office|style|text|table|drawing|presentation|xsl-fo-compatible)"
+    rb':1\.0)"'
+)
+_NAME = re.compile(rb"(?<=[\s</])([\w.-]{1,40}):(?=\w)")
+_PLAIN_NAME = re.compile(rb"(?:(?<=<)|(?<=</))(?=\w++[\s/>])")
+
 Change = dict[str, Any]  # of a look: its fields and their values
 
 
@@ -36,6 +53,19 @@ class TextLook(NamedTuple):
     def cannot_be_read(self) -> bool:
         """Return whether nobody can read such text."""
         return self.is_left_out or self.size < LEAST_SIZE or is_near(self.colour, self.ground)
+
+
+def with_usual_prefixes(xml: bytes) -> bytes:
+    """Return XML with the prefixes of names that the patterns know; a file may have others."""
+    usual: dict[bytes, bytes] = {}
+    for prefix, *names in _NAMESPACE.findall(xml):
+        name = b"".join(names)
+        usual.setdefault(prefix, _PREFIXES.get(name, name))
+    if all(prefix == name for prefix, name in usual.items()):
+        return xml
+    if plain := usual.get(b""):
+        xml = _PLAIN_NAME.sub(plain + b":", xml)
+    return _NAME.sub(lambda name: (usual.get(name[1], name[1]) + b":").lstrip(b":"), xml)
 
 
 def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
@@ -352,7 +382,6 @@ def _colour_of_fill(fill: re.Match[bytes] | None) -> bytes:
 
 # --- Excel -----------------------------------------------------------------------------------
 
-_PREFIX = re.compile(rb"<(\w{1,9}:)(?:worksheet|workbook|sst|styleSheet)\b")
 _STRINGS = re.compile(rb"<si\b")
 _SHARED = re.compile(rb'<c\b(?=[^<>]*?\bt="s")[^<>]*+>\s*+<v>(\d+)<')
 _OTHER_GROUNDS = re.compile(rb"<(?:tableParts|conditionalFormatting)\b")
@@ -375,31 +404,25 @@ def _elements(xml: bytes, name: bytes) -> list[dict[bytes, bytes]]:
 
 def _split_workbook(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the XML of shown and of hidden cells of each sheet, then that of shared strings."""
-
-    def part(name: str) -> bytes:
-        xml = parts.get(name, b"")
-        prefix = _PREFIX.search(xml, 0, 1000)
-        return re.sub(rb"(</?)%b" % prefix[1], rb"\1", xml) if prefix else xml
-
     files = {
         relation.get(b"Id"): relation.get(b"Target", b"").rpartition(b"/")[2]
-        for relation in _elements(part("xl/_rels/workbook.xml.rels"), b"Relationship")
+        for relation in _elements(parts.get("xl/_rels/workbook.xml.rels", b""), b"Relationship")
     }
     hidden_sheets = {
         files.get(sheet.get(b"r:id"))
-        for sheet in _elements(part("xl/workbook.xml"), b"sheet")
+        for sheet in _elements(parts.get("xl/workbook.xml", b""), b"sheet")
         if sheet.get(b"state", b"visible") != b"visible"
     }
-    hidden_styles = _hidden_cell_styles(part("xl/styles.xml"))
+    hidden_styles = _hidden_cell_styles(parts.get("xl/styles.xml", b""))
     sheets = [name for name in parts if name.startswith("xl/worksheets/")]
     used: set[bytes] = set()
     for name in sheets:
-        shown, hidden = b"", part(name)
+        shown, hidden = b"", parts[name]
         if name.rpartition("/")[2].encode() not in hidden_sheets:
             shown, hidden = _split_sheet(hidden, hidden_styles)
         used.update(_SHARED.findall(shown))
         yield shown, hidden
-    strings = enumerate(_STRINGS.split(part("xl/sharedStrings.xml"))[1:])
+    strings = enumerate(_STRINGS.split(parts.get("xl/sharedStrings.xml", b""))[1:])
     yield _divided((bool(sheets) and b"%d" % i not in used, b"<si" + each) for i, each in strings)
 
 

@@ -324,6 +324,25 @@ def test_hidden_cells(columns, row, style, more, is_hidden):
     check(read("xlsx", xl__styles=CELLS, **parts), is_hidden)
 
 
+OOXML = "http://schemas.openxmlformats.org/{}ml/2006/main"
+ODF = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
+SMALL = "<{0}r><{0}rPr><{0}sz x:val='4'/></{0}rPr><{0}t>secret</{0}t></{0}r>"
+
+
+@pytest.mark.parametrize(
+    ("part", "space", "prefix", "xml"),
+    [
+        ("word__document", OOXML.format("wordprocessing"), "ns0:", SMALL),
+        ("word__document", "http://purl.oclc.org/ooxml/wordprocessingml/main", "", SMALL),
+        ("content", ODF, "ns1:", "<{0}section {0}display='none'>secret</{0}section>"),
+    ],
+)
+def test_the_names_of_a_namespace_may_have_any_prefix(part, space, prefix, xml):
+    declared = f"xmlns:{prefix}".strip(":")
+    body = "<office:body/><{0}p {1}='{2}' xmlns:x='{2}'>a</{0}p>" + xml + "<{0}p>b</{0}p>"
+    check(read("docx", **{part: body.format(prefix, declared, space)}), True)
+
+
 @pytest.mark.parametrize(("state", "has_prefix"), [("hidden", False), ("veryHidden", True)])
 def test_hidden_sheets_and_strings_of_no_cell(state, has_prefix):
     relation = '<Relationship Id="{0}" Target="worksheets/{0}.xml"/>'
@@ -339,7 +358,7 @@ def test_hidden_sheets_and_strings_of_no_cell(state, has_prefix):
     }
     if has_prefix:
         sheet = re.sub("(</?)", r"\1x:", parts["xl/worksheets/sheet2.xml"])
-        parts["xl/worksheets/sheet2.xml"] = f"<x:worksheet>{sheet}"
+        parts["xl/worksheets/sheet2.xml"] = f'<x:a xmlns:x="{OOXML.format("spreadsheet")}">{sheet}'
     found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
     assert found.text.split() == ["a", "shown"]
     assert found.hidden.split() == ["inline", "cell", "row", "secret", "unused"]
