@@ -48,7 +48,7 @@ from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped, Verdict
 
 _MOST_AGAIN = 100  # messages that each look reads while the model cannot judge them
-_NO_LESSON = ("trash", "drafts", "all")  # moving spam to these folders teaches nothing
+_NO_LESSON = ("junk", "trash", "drafts", "all")  # moving spam to these folders teaches nothing
 _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
 

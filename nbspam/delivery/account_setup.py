@@ -66,7 +66,7 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     little mail to learn from.
     """
     folders = session.folders()
-    uses: dict[str, str | None] = {each.use: each.name for each in folders}
+    uses: dict[str, str | None] = {each.use: each.name for each in reversed(folders)}
     uses["inbox"] = session.url.folder or INBOX
     uses["junk"] = session.junk_folder(folders, spam_folder)
     found: dict[str, SurveyedFolder] = {}

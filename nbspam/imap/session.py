@@ -16,7 +16,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import groupby, islice
-from operator import lt
+from operator import itemgetter, lt
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
@@ -195,6 +195,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             raise InputError(
                 f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; check the server"
             )
+        found.sort(key=itemgetter(2))  # servers list them in any order, another one each time
         held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
         own = [each for each in held if self._is_own(each[2])]
         uses: dict[str, str] = {}
@@ -206,7 +207,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 for _, delimiter, name in own
                 if name not in uses and name.lower().split(delimiter or None)[-1:] == [known]
             ]
-            for name in (told or usual)[:1]:
+            for name in told or usual[:1]:
                 uses.setdefault(name, use)
         return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
 

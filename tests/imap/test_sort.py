@@ -383,6 +383,17 @@ def test_mail_that_its_user_called_ham_stays_without_the_notes(server, trained_w
     assert not [each for each in server.asked if "BODY" in each]
 
 
+def test_of_two_junk_folders_one_is_taken_and_a_move_between_them_is_no_lesson(box):
+    folders = box.server.folders
+    folders["A spam"] = FakeFolder(30, "\\Junk")
+    for n in range(2):
+        box.put("INBOX", S[n])
+        assert box.sort().judged == [("spam", "A spam")]
+        folders["Junk"] = folders.pop("Junk")
+    box.move(S[0], "A spam", "Junk")
+    assert box.sort().learned == []
+
+
 def test_messages_without_message_id_are_known_by_their_bytes(box):
     box.put("INBOX", spam(1), ham(1), ham(2))
     box.sort()
@@ -606,7 +617,7 @@ def test_a_message_that_the_server_does_not_show_is_named_and_the_rest_goes_on(p
 
 
 @pytest.mark.parametrize("command", ["STATUS", "EXAMINE", "UID FETCH", "UID FETCH 2"])
-@pytest.mark.parametrize("others", [["Archive"], ["Archive", "Another"]])
+@pytest.mark.parametrize("others", [["Archive"], ["Archive", "Other"]])
 def test_a_folder_that_is_refused_once_loses_no_lesson(command, others, box):
     for name in others:
         box.put(name, H[len(name)], flags="\\Seen")
