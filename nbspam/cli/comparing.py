@@ -128,7 +128,8 @@ def table_compare_command(
     \b
     nbspam table compare iris.csv --target species --against '--model aode'
     """
-    from nbspam.evaluation.choosing import compare_tables
+    from nbspam.evaluation.choosing import against_first
+    from nbspam.evaluation.judging import table_trial
     from nbspam.tables.training import read_table, table_settings
 
     _check_against(form, decisions_made(training), "aode", "tan")
@@ -144,8 +145,11 @@ def table_compare_command(
     read = [read_table(records, settings) for settings in several]
     output.warn_of(read[0].notes)
     output.report_skipped(read[0].skipped, form.strict)
-    tables = [(each.table, settings) for each, settings in zip(read, several, strict=True)]
-    compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
+    trials = [
+        table_trial(each.table, settings, cv, seed, jobs=jobs)
+        for each, settings in zip(read, several, strict=True)
+    ]
+    compared = against_first(trials, partial(options.rule_of, decision))
     first = _spelt(_table_training, decisions_made(training) | decisions_made(columns))
     _show(compared, first, rows.sources, form)
 

@@ -3,7 +3,6 @@
 import os
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -362,17 +361,20 @@ def tune_command(
     nbspam tune mails/ --fp-cost 20
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
-    from nbspam.evaluation.choosing import tune_classifier
+    from nbspam.decision import FP_COST, cutoffs
+    from nbspam.evaluation.choosing import tune
+    from nbspam.evaluation.judging import judge_folds
     from nbspam.store.open import keep_cutoffs, of_tokens
     from nbspam.tokens.people import knowing_sent_mail
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
     paths = inputs.paths_of(corpus.sources, corpus.labels)
-    known = knowing_sent_mail(classifier.settings, sent, paths)
-    classifier = replace(classifier, settings=known)
+    settings = knowing_sent_mail(classifier.settings, sent, paths)
     items = inputs.items_of_sources(*corpus)
-    tuning, skipped = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
-    output.report_skipped(skipped, strict)
+    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
+    trial = judge_folds(items, settings, cv, seed, jobs)
+    tuning = tune(trial, derived)
+    output.report_skipped(trial.skipped, strict)
     if is_kept:
         keep_cutoffs(model_path, tuning.chosen.cutoffs)
     if as_json:

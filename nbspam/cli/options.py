@@ -359,8 +359,6 @@ def _workers(jobs: int | None, engine: str | None) -> "Workers":
     """Return how many processes --jobs says, or one for each core; or the workers of --engine."""
     from nbspam.workers import workers_of
 
-    if engine is None:
-        return processes(jobs)
     # They end with the command.
     return click.get_current_context().with_resource(workers_of(engine, processes(jobs)))
 

@@ -27,16 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nbspam import disk
 from nbspam.delivery.maildir import MOVING
-from nbspam.disk import (
-    check_own,
-    keeping_notes,
-    locked,
-    make_file,
-    make_folder,
-    parent_folder,
-    resolved,
-)
 from nbspam.imap.session import AccountSession, MessageHead
 from nbspam.sources.files import MAX_MESSAGE
 
@@ -119,7 +111,7 @@ class AccountMemory:
     """
 
     def __init__(self, model: str, account: str, writes: bool = True) -> None:
-        self.model, self.account = resolved(model), account
+        self.model, self.account = disk.resolved(model), account
         self.path = f"{self.model}.accounts"
         self._writes = writes
         with self._careful():
@@ -137,20 +129,20 @@ class AccountMemory:
         if not self._writes:
             return nullcontext()
         name = f"{self.path}.{bytes_digest(self.account.encode()):016x}"
-        return locked(name, self.model, patience)
+        return disk.locked(name, self.model, patience)
 
     # ---- the file ----
 
     def _careful(self) -> AbstractContextManager[None]:
-        return keeping_notes(self.path, "sorting")
+        return disk.keeping_notes(self.path, "sorting")
 
     def _connected(self) -> sqlite3.Connection:
         is_there = os.path.lexists(self.path)
         if is_there:
-            check_own(self.path, self.model)  # SQLite would follow a link
+            disk.check_own(self.path, self.model)  # SQLite would follow a link
         elif self._writes:
-            make_folder(parent_folder(self.path))
-            make_file(self.path, like=parent_folder(self.path))
+            disk.make_folder(disk.parent_folder(self.path))
+            disk.make_file(self.path, like=disk.parent_folder(self.path))
         place = self.path if self._writes else ":memory:"
         connection = sqlite3.connect(place, timeout=_WAIT, isolation_level="IMMEDIATE")
         try:

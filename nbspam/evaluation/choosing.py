@@ -13,20 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import probability as probability_of
 from nbspam.counts.corpus import Corpus
-from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, Rule, cutoffs
+from nbspam.decision import HAM_AND_SPAM, Cutoffs, Rule
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.judging import fold_trial, judge_folds, labelled_corpus, table_trial
+from nbspam.evaluation.judging import fold_trial, labelled_corpus
 from nbspam.evaluation.metrics import auc, brier_losses, compare_folds, log_losses
 from nbspam.evaluation.online import online_trial
 from nbspam.settings import Settings, SettingsChoices, chosen_settings, look_at_items
 from nbspam.sources.arrival import arranged
 from nbspam.sources.items import Item
-from nbspam.tables.schema import Table
-from nbspam.tables.training import TableSettings
 from nbspam.verdicts import Skipped
 from nbspam.workers import Workers
 
@@ -98,7 +95,7 @@ def compare_items(
     """
     is_text, many, items = look_at_items(items)
     settings = [chosen_settings(choices, is_text, many) for choices in several]
-    return _against_first(judge_several(items, settings, k, seed, jobs), rule_of)
+    return against_first(judge_several(items, settings, k, seed, jobs), rule_of)
 
 
 def judge_several(
@@ -133,19 +130,8 @@ def judge_several(
     return trials
 
 
-def compare_tables(
-    several: Sequence[tuple[Table, TableSettings]],
-    k: int | str,
-    seed: int,
-    rule_of: Callable[[Trial], Rule],
-    jobs: Workers = 1,
-) -> Compared:
-    """Return how models of several settings differ from the first, on the same rows."""
-    trials = [table_trial(table, settings, k, seed, jobs=jobs) for table, settings in several]
-    return _against_first(trials, rule_of)
-
-
-def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
+def against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
+    """Return how trials differ from the first, under the rule that `rule_of` gives for that."""
     rule = rule_of(trials[0])  # the same costs for all
     first, *others = judged = tuple(replace(trial, rule=rule) for trial in trials)
     return Compared(tuple(compare(first, other) for other in others), judged)
@@ -234,25 +220,6 @@ class Tuning:
     def chosen(self) -> TradeOff:
         """The cutoffs to use: the tuned ones if tuning was cheaper on held-out mail."""
         return self.found if self.held_out_cost < self.derived.cost else self.derived
-
-
-def tune_classifier(
-    classifier: Classifier,
-    items: Iterable[Item],
-    fp_cost: float | None = None,
-    unsure_cost: float | None = None,
-    k: int | str = 10,
-    seed: int = 0,
-    jobs: Workers = 1,
-) -> tuple[Tuning, tuple[Skipped, ...]]:
-    """Return the best cutoffs of a classifier for some costs, and items that cannot be read.
-
-    The labelled items are judged by cross-validation in k folds, with the classifier's settings.
-    fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
-    """
-    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
-    trial = judge_folds(items, classifier.settings, k, seed, jobs)
-    return tune(trial, derived), trial.skipped
 
 
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:

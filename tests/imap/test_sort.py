@@ -873,7 +873,7 @@ def test_notes_are_not_to_be_removed_for_a_full_disk(box, nbspam, monkeypatch):
     told = "the disk is full, or it fails; sorting keeps its notes there; free some space"
     for name, full in (
         ("sqlite3.connect", error),
-        ("nbspam.delivery.account_look.make_file", OSError(errno.ENOSPC, "No space left")),
+        ("nbspam.disk.make_file", OSError(errno.ENOSPC, "No space left")),
     ):
         monkeypatch.setattr(name, raising(full))
         box.model.with_name(f"{box.model.name}.accounts").unlink(missing_ok=True)
