@@ -139,13 +139,11 @@ def against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:
     """Yield the difference of every measure that both trials have."""
-    both = first, second
-    by_fold = [_measures(trial, folds) for trial in both]
-    total = [_measures(trial, [np.arange(len(first.y))]) for trial in both]
-    for name in by_fold[0]:
-        won, tied, lost = compare_folds(by_fold[1][name], by_fold[0][name])
-        first_total, second_total = (float(measures[name][0]) for measures in total)
-        yield Difference(name, first_total, second_total, won, tied, lost)
+    parts = [*folds, np.arange(len(first.y))]
+    of_first, of_second = (_measures(trial, parts) for trial in (first, second))
+    for name, a in of_first.items():
+        b = of_second[name]
+        yield Difference(name, float(a[-1]), float(b[-1]), *compare_folds(b[:-1], a[:-1]))
 
 
 def sign_test(n: int, m: int) -> float:
@@ -168,7 +166,7 @@ def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
     """Return the measures that are compared, (n_folds,) each; less is better in all of them."""
     answers, names = trial.answers()
     n_classes, y, probability, score = len(trial.classes), trial.y, trial.probability, trial.score
-    counted = {"errors": trial.is_wrong}
+    counted = {"errors": (answers != y) & (answers < n_classes)}
     if n_classes == 2:
         counted["false_positives"] = (answers == 1) & (y == 0)
         counted["false_negatives"] = (answers == 0) & (y == 1)
