@@ -106,7 +106,9 @@ class Witness:
             pair = (1, 0) if n_classes == 2 else (int(answer[place]), truth)
             said = None
             with suppress(InputError):
-                said = Reasons(*pair, reasons(place, *pair)[0])
+                evidence = reasons(place, *pair)[0]
+                # The counts of many classes would fill the memory; that there are some is enough.
+                said = Reasons(*pair, tuple(e._replace(counts=e.counts[:1]) for e in evidence))
             self._keep(truth, (*rank, said))
 
     def hear_one(
