@@ -409,11 +409,12 @@ class UrlTree(FolderTree):
 
 
 def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
-    """Yield the name of everything in a folder, and whether it is a folder."""
+    """Yield the names of the files, links and folders in a folder, and whether it is a folder."""
     own = path.rstrip("/")
     for entry in system.ls(path, detail=True):
         full = entry["name"].rstrip("/")
-        if full != own:  # some stores have an empty object for each folder
+        is_device = entry["type"] == "other" and not entry.get("islink")  # or a FIFO
+        if full != own and not is_device:  # some stores have an empty object for each folder
             yield full.rpartition("/")[2], entry["type"] == "directory"
 
 

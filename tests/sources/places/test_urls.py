@@ -122,6 +122,13 @@ def test_a_url_is_read_as_the_same_path_of_this_machine(tree, path, tmp_path):
     assert found(uploaded(tree), path) == here
 
 
+def test_a_fifo_in_a_folder_at_a_url_is_skipped(tmp_path):
+    folder = write_files(tmp_path / "box", {"1.eml": HAM})
+    os.mkfifo(folder / "2.eml")
+    (folder / "3.eml").symlink_to("1.eml")
+    assert [item.read() for item in read_items([folder.as_uri()])] == [HAM, HAM]
+
+
 def test_an_index_leads_from_its_own_place(tmp_path):
     tree = {"full/index": b"spam ../data/1\nham ../data/2\n", "data/1": SPAM, "data/2": HAM}
     there = found(uploaded(tree), "full/index", format="trec")
