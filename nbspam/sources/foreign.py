@@ -30,6 +30,7 @@ _MAGIC = {
     b"!BDN": "a PST file of Outlook",
     b"2 M1e C": "a dbox file of Dovecot",
     b"\1\1\1\1\n": "a mailbox in the format MMDF",
+    b"BABYL OPTIONS:": "a mailbox in the format Babyl",
     b"*mbx*\r\n": "a mailbox in the format MBX",
     b"Dovecot-LZ4": "data compressed by LZ4",
 }

@@ -406,7 +406,10 @@ def _mbox_items(
 
     pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
     start = (head or next(pieces, b"")).removeprefix(BOM_UTF8)
-    messages = mbox_messages(chain(filter(None, (start,)), pieces))
+    chunks: Iterable[bytes] = chain(filter(None, (start,)), pieces)
+    if b"\n" not in start:  # of a Mac before 2001
+        chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
+    messages = mbox_messages(chunks)
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         if name == "-" or not is_gone(first[0], 0):
