@@ -66,6 +66,7 @@ class MilterConnection(Connection):
         self.subjects = bytearray()  # each with NUL behind it
         self.queue = ""
         self.resolved = b""  # the address of the next recipient, if the mail system states it
+        self.obeys = False  # packets are taken from the buffer
         self.is_refused = False  # there was no room for the message; the answer at its end says so
         self.recipients: set[str] = set()  # two at most
 
@@ -99,8 +100,12 @@ class MilterConnection(Connection):
 
     def obey(self) -> None:
         """Obey the packets that are whole, up to the end of a message."""
-        while self.pending is None and not self.closes and (found := self._next()):
-            self.handle(*found)
+        self.obeys = True
+        try:
+            while self.pending is None and not self.closes and (found := self._next()):
+                self.handle(*found)
+        finally:
+            self.obeys = False
 
     def received_all(self) -> None:
         """Close: the mail system has gone, or will read the answer and go."""
@@ -291,7 +296,8 @@ class MilterConnection(Connection):
             return
         self.expect_packet()
         self.read_on()
-        self.received(b"")
+        if not self.obeys:  # else one refusal would nest in the other
+            self.received(b"")
 
     def refuse(self, kind: str, why: str) -> None:
         """Let the message pass, or ask for it to be sent again; an error ends the connection."""

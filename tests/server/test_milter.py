@@ -12,7 +12,7 @@ import scripted
 from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.milter import MilterConnection
 from protocols import OFFER, milter_mail, offer, packet, packets
-from scripted import Client, desk, go_on
+from scripted import Client, desk, full, go_on
 
 LUNCH = b"Subject: lunch\n\nbuy now\r\n"
 PILLS = b"Subject: cheap pills\n\nbuy now\r\n"  # the scripted judge says .9
@@ -207,6 +207,12 @@ def test_what_is_no_milter_is_closed_and_counted_and_macros_may_be_cut():
 
 def test_a_message_that_cannot_be_judged_is_to_be_sent_again():
     assert answered(milter_mail(b"Subject: failure\n\n")) == [(b"t", b"")]
+
+
+async def test_thousands_of_messages_in_a_piece_are_refused_one_by_one():
+    full(at := desk())
+    client = await Client(MilterConnection, at).send(OFFER + packet(b"E") * 5000)
+    assert client.answer.count(packet(b"t")) == 5000
 
 
 def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end(capfd):
