@@ -66,6 +66,15 @@ def stamp_of(path: str) -> Stamp | None:
         return None
 
 
+def is_absent(path: str) -> bool:
+    """Return whether there is no file for sure: a folder that cannot be entered may have it."""
+    try:
+        os.stat(path)
+    except (OSError, ValueError) as error:  # reading the file says why
+        return isinstance(error, FileNotFoundError)
+    return False
+
+
 def stamp_of_status(status: os.stat_result) -> Stamp:
     """Return the stamp of the file that a status describes."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

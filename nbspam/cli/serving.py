@@ -19,6 +19,7 @@ from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, echo_beside, is_quiet, subcommand, titled
 from nbspam.cli.output import at_terminal, warn
+from nbspam.disk import is_absent
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.settings import option_name
 from nbspam.sources.files import is_account
@@ -349,7 +350,7 @@ def listeners_of(
     except NbspamError:
         listeners.close(before)
         raise
-    if not os.path.lexists(values["model_path"]):
+    if is_absent(values["model_path"]):
         why = "there is no model yet; the first lesson begins one"
         _note(log, f"{values['model_path']}: {why}")
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}

@@ -6,7 +6,6 @@ evidence is fitted again: then the model is the one that training on all message
 """
 
 import marshal
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -31,7 +30,7 @@ from nbspam.counts.ledger import (
 from nbspam.counts.lessons import LessonBatch, Outcome, read_lessons
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
-from nbspam.disk import Stamp, resolved, spooling, stamp_of, writing
+from nbspam.disk import Stamp, is_absent, resolved, spooling, stamp_of, writing
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
@@ -477,7 +476,7 @@ class StoredModel:
 
         Objects of one served file, of a judge and a teacher, share the arrays that one has read.
         """
-        if self._new is not None and not os.path.exists(self.path):
+        if self._new is not None and is_absent(self.path):
             self._identity, self.stamp, self._journal = None, None, journals.NO_JOURNAL
             self._begin(assembly.empty_model(self._new))
             return

@@ -117,13 +117,17 @@ async def test_a_model_that_cannot_be_read_or_goes_is_logged_once_an_hour_and_co
         monkeypatch.setattr("nbspam.server.worker.time", clock)
         assert (await judge.judge(SPAM)).verdict.label == "spam"
     own_model.unlink()
+    own_model.symlink_to(own_model)
+    assert (await judge.judge(SPAM)).verdict.label == "spam"
+    own_model.unlink()
     assert (await judge.judge(SPAM)).verdict.label == "unsure"
     judge.end()
-    first, again, gone = capfd.readouterr().err.splitlines()
+    first, again, away, gone = capfd.readouterr().err.splitlines()
     assert first == again
+    assert "cannot read the model: Too many levels of symbolic links; " in away
     assert first.startswith(f"nbspam: the model as it was goes on judging: {own_model}: empty")
     assert gone == f"nbspam: all are unsure: {own_model}: the model has gone; put it back"
-    assert tally.total("trouble model") == 4
+    assert tally.total("trouble model") == 5
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
