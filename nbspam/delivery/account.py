@@ -352,8 +352,9 @@ class AccountSorter:
         target = JUNK if tags else folder
         if target is not None and not self.choices.dry_run:
             # Of two deliveries, the one in the target would pass for the copy of the other.
-            first = [e.digest for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
-            self.memory.leave([(digest, LeftMessage(MOVING)) for digest in first], self._day)
+            first = [e for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
+            moving = [(each.digest, LeftMessage(MOVING, each.keyword)) for each in first]
+            self.memory.leave(moving, self._day)
             self._open(self.inbox)
             try:
                 self._tag(messages) if folder is None else self._move(messages, folder)

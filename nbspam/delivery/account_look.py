@@ -336,7 +336,9 @@ def need_of(
     if left.place == MOVING:
         if here != "ham" or says == "spam":
             return Need.NOTHING  # it was moved, or marked, before this could be noted
-        return Need.VERDICT if set(places) <= {"ham"} else Need.REMOVAL
+        if set(places) <= {"ham"}:
+            return Need(says) if says not in ("", left.keyword) else Need.VERDICT
+        return Need.REMOVAL
     if says and says != left.keyword:
         return Need(says)
     if left.keyword == "spam" and not says and each.is_known and not has_gone:

@@ -26,6 +26,8 @@ def placed(place, keyword="", is_read=False, is_known=False):
         (placed("ham"), LeftMessage(MOVING), {"ham", "spam"}, Need.REMOVAL),
         (placed("spam"), LeftMessage(MOVING), {"spam"}, Need.NOTHING),
         (placed("ham", "spam"), LeftMessage(MOVING), {"ham"}, Need.NOTHING),
+        (placed("ham", "ham"), LeftMessage(MOVING), {"ham"}, Need.HAM),
+        (placed("ham", "ham"), LeftMessage(MOVING, "ham"), {"ham"}, Need.VERDICT),
         # its user marked it, or took a mark away
         (placed("ham", "spam"), LeftMessage("ham"), {"ham"}, Need.SPAM),
         (placed("ham", "spam"), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
