@@ -5,7 +5,8 @@
 train the same model.  Presets are the decisions that a user never has to make.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nbspam.errors import InputError, UsageError, check_number
 from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models import FEATURES as FEATURES
-from nbspam.sources.files import NO_COLUMNS, SILENT, Listener, TextColumns
+from nbspam.sources.files import NO_COLUMNS, SILENT, Listener, TextColumns, cell_text
 from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
@@ -422,3 +423,52 @@ def check_unbounded(bounds: Bounds, what: str) -> None:
         raise UsageError(
             f"--max-tokens, --no-ledger, --vocabulary: not for {what}; leave them out"
         )
+
+
+# --- keywords of the library as choices -------------------------------------------------------
+
+
+def names_given(given: Any) -> tuple[Any, ...]:
+    """Return the names or paths that are given, as a tuple; a string is one of them."""
+    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+
+
+def texts_given(given: Any) -> tuple[str, ...]:
+    """Return names as texts; the columns of arrays are numbers."""
+    return tuple(map(str, names_given(given)))
+
+
+def _declared(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return all values of some columns, as a file has them; raises UsageError."""
+    with suppress(TypeError, ValueError):
+        by_column = dict(given).items()
+        values = {str(name): tuple(map(cell_text, names_given(of))) for name, of in by_column}
+        if all(all(cells) and 0 < len(cells) == len({*cells}) for cells in values.values()):
+            return tuple(values.items())
+    raise UsageError(f"values: {given!r}; give a dict from columns to their different values")
+
+
+def _priors(given: Any) -> tuple[tuple[str | None, tuple[float, ...]], ...]:
+    """Return the parameters of priors by column; raises UsageError."""
+    by_column = given if isinstance(given, Mapping) else {None: given}  # None: of the classes
+    names = [None if name is None else str(name) for name in by_column]
+    pairs = zip(names, by_column.values(), strict=True)
+    try:
+        return tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
+    except (TypeError, ValueError):
+        raise UsageError(f"dirichlet: {given!r} are no numbers; give one for each") from None
+
+
+# How choices become options of the command line; the others are options as they are.
+_OPTION_OF: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("strip", "categorical", "numeric", "drop", "vocabulary"), texts_given),
+    **dict.fromkeys(("parent", "root"), str),
+    "values": _declared,
+    "dirichlet": _priors,
+}
+
+
+def as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return keywords as the command line has its options, without None; raises UsageError."""
+    stated = {name: value for name, value in choices.items() if value is not None}
+    return {name: _OPTION_OF.get(name, lambda v: v)(value) for name, value in stated.items()}

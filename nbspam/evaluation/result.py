@@ -7,7 +7,7 @@ from nbspam.errors import UsageError, check_number
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.witness import Witness
-from nbspam.settings import SettingsChoices, settings_for
+from nbspam.settings import SettingsChoices, as_options, settings_for
 from nbspam.sources.items import items_given
 from nbspam.workers import workers_of
 
@@ -56,7 +56,8 @@ def cross_validate(
                 " texts, and tables are judged by an estimator of nbspam.models"
             )
     witness = Witness()
-    settings, items = settings_for(witness.watched(items_given(given)), SettingsChoices(**choices))
+    chosen = SettingsChoices(**as_options(choices))
+    settings, items = settings_for(witness.watched(items_given(given)), chosen)
     with workers_of(engine, jobs) as workers:
         trial = judge_folds(items, settings, cv, seed, workers, curve, witness)
     return Result(**vars(evaluation_of(trial)), trial=trial, witness=witness)

@@ -5,8 +5,7 @@ on disk.  Beside models there are vectors of texts, clusters, and questions to a
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from itertools import chain
@@ -22,10 +21,13 @@ from nbspam.settings import (
     SettingsChoices,
     TableChoices,
     as_learned,
+    as_options,
     check_unbounded,
     first_is_text,
     is_for_table,
+    names_given,
     settings_for,
+    texts_given,
 )
 from nbspam.sources.files import Rememberer, cell_text
 from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
@@ -174,7 +176,7 @@ class Model:
         A model from disk that is saved to its own path absorbs its journal, with other
         processes' lessons; saved elsewhere, it is copied.
         """
-        target, stored = os.fsdecode(path), self._stored
+        target, stored = _checked_path(path), self._stored
         if stored is None:
             save_classifier(target, self._classifier)
         elif stored.path and os.path.realpath(stored.path) == os.path.realpath(target):
@@ -242,7 +244,7 @@ def train(
     to numbers.  choices: the other options of `nbspam train` or `nbspam table train`, which make
     the same model; one that takes names takes a single one as a string, too.
     """
-    choices = _as_options(choices)
+    choices = _options_of_training(choices)
     options = _em_options(em)
     named = None if target is None else str(target)
     columns = TableChoices(named, **_taken(choices, TableChoices))
@@ -302,7 +304,7 @@ def _trained_on_documents(
     reading = SourceOptions(listener=tables, is_mail=choices.preset == "mail")
     how, items = settings_for(items_given(given, reading), choices, tables)
     beside = [path_of(given)] if isinstance(given, os.PathLike) else ()
-    how = knowing_sent_mail(how, [os.fsdecode(path) for path in _names(sent)], beside)
+    how = knowing_sent_mail(how, [*map(_checked_path, names_given(sent))], beside)
     learned = learn_items(items, how, workers, day, bounds)
     classifier = learned.classifier
     stored = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
@@ -367,7 +369,7 @@ def _trained_on_rows(
     return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
 
 
-def _as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
+def _options_of_training(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return choices as the command line has them; raises UsageError, also for unknown ones."""
     known = [*SettingsChoices._fields, *TableChoices._fields[1:], *Bounds._fields]
     wrong = [name for name in choices if name not in known]
@@ -375,53 +377,18 @@ def _as_options(choices: Mapping[str, Any]) -> dict[str, Any]:
         near = get_close_matches(wrong[0], [*known, "em", "unlabelled", "target", "jobs"], 1)
         hint = f"did you mean {near[0]}?" if near else "they are those of `nbspam train --help`"
         raise UsageError(f"train: no option {wrong[0]!r}; {hint}")
-    return {
-        name: _OPTION_OF[name](value) if name in _OPTION_OF and value is not None else value
-        for name, value in choices.items()
-    }
-
-
-def _names(given: Any) -> tuple[Any, ...]:
-    """Return the names or paths that are given, as a tuple; a string is one of them."""
-    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-
-
-def _texts(given: Any) -> tuple[str, ...]:
-    """Return names as texts; the columns of arrays are numbers."""
-    return tuple(map(str, _names(given)))
-
-
-def _declared(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return all values of some columns, as a file has them; raises UsageError."""
-    with suppress(TypeError, ValueError):
-        values = {str(name): tuple(map(cell_text, _names(of))) for name, of in dict(given).items()}
-        if all(all(cells) and 0 < len(cells) == len({*cells}) for cells in values.values()):
-            return tuple(values.items())
-    raise UsageError(f"values: {given!r}; give a dict from columns to their different values")
-
-
-def _priors(given: Any) -> tuple[tuple[str | None, tuple[float, ...]], ...]:
-    """Return the parameters of priors by column; raises UsageError."""
-    by_column = given if isinstance(given, Mapping) else {None: given}  # None: of the classes
-    names = [None if name is None else str(name) for name in by_column]
-    pairs = zip(names, by_column.values(), strict=True)
-    try:
-        return tuple((name, tuple(map(float, of))) for name, of in pairs if len(of))
-    except (TypeError, ValueError):
-        raise UsageError(f"dirichlet: {given!r} are no numbers; give one for each") from None
-
-
-# How choices become options of the command line; the others are options as they are.
-_OPTION_OF: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("strip", "categorical", "numeric", "drop", "vocabulary"), _texts),
-    **dict.fromkeys(("parent", "root"), str),
-    "values": _declared,
-    "dirichlet": _priors,
-}
+    return as_options(choices)
 
 
 def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
     return {name: choices.pop(name) for name in kind._fields if name in choices}
+
+
+def _checked_path(given: Any) -> str:
+    try:
+        return os.fsdecode(given)
+    except TypeError:
+        raise UsageError(f"{type(given).__name__}: no path; give a str or pathlib.Path") from None
 
 
 def load(path: "str | os.PathLike[str]") -> Model:
@@ -429,7 +396,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
 
     Its later lessons are written to that file and its journal.
     """
-    where = os.fsdecode(path)
+    where = _checked_path(path)
     if not where:
         raise ModelFileError("'': an empty name; give that of a model file")
     if (stored := model_with_messages(where)) is not None:
@@ -474,7 +441,7 @@ def vectorize(
     choices = SettingsChoices(
         preset=preset, pairs=pairs, characters=characters, attachments=attachments
     )
-    named = None if vocabulary is None else _names(vocabulary)
+    named = None if vocabulary is None else names_given(vocabulary)
     found = vectors_of(items_given(given), choices, binary, named, min_df, jobs)
     if found.skipped:
         first = found.skipped[0]
@@ -531,7 +498,7 @@ def cluster(
                 "cluster: model, alpha='auto', weighting, min_df and start are for texts; leave"
                 " them out"
             )
-        kinds = _texts(categorical), _texts(numeric), _texts(drop)
+        kinds = texts_given(categorical), texts_given(numeric), texts_given(drop)
         return _clusters_of_rows(given, k, 1.0 if alpha is None else alpha, kinds, how, typical)
     if categorical or numeric or drop:
         raise UsageError("cluster: categorical, numeric and drop are for a table; say rows=True")
@@ -583,13 +550,13 @@ def query(
     if isinstance(model, Model):
         named = network_of_model("query", model.classifier)
     else:
-        named = load_network(os.fsdecode(model))
-    known = _texts(evidence)
+        named = load_network(_checked_path(model))
+    known = texts_given(evidence)
     if isinstance(evidence, Mapping):
         known = tuple(f"{name}={cell_text(value)}" for name, value in evidence.items())
     if independent is not None:
         return network_questions.independent(named, *independent, known)
-    targets = _texts(target)
+    targets = texts_given(target)
     if not targets:
         raise UsageError("query: no target; name a variable, or two as independent")
     return network_questions.believe(named, targets, known, gibbs, seed)

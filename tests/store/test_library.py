@@ -238,8 +238,8 @@ def test_models_of_dependent_tokens_answer_and_do_not_learn_on(mails, tmp_path):
 
 
 def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
-    result = nbspam.cross_validate(mails, cv=3, seed=1)
-    _, out, _ = nbspam_("eval", "--cv", "3", "--seed", "1", "--json", mails)
+    result = nbspam.cross_validate(mails, cv=3, seed=1, dirichlet=[3, 7], strip=None)
+    _, out, _ = nbspam_("eval", "--cv", "3", "--seed", "1", "--dirichlet", "3,7", "--json", mails)
 
     assert result.accuracy == json.loads(out)["accuracy"]
     assert result.n_docs == 196
@@ -288,6 +288,8 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.cluster(MELONS, 2, rows=True, start=[]), UsageError, "for texts"),
         (lambda: nbspam.cluster(["a", "b"], 2, start=[]), UsageError, "start: not components"),
         (lambda: nbspam.query(stored, "class"), UsageError, "its model has no network"),
+        (lambda: nbspam.load(5), UsageError, "int: no path; give a str or pathlib.Path"),
+        (lambda: stored.save(None), UsageError, "NoneType: no path"),
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),
@@ -428,7 +430,7 @@ def test_arrays_are_rows_whose_columns_are_numbered():
             model = nbspam.train(given, target=2, **how)
             # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
             assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
-        model = nbspam.train(given, target=2, drop=1, dirichlet={0: [1, 2]})
+        model = nbspam.train(given, target=2, drop=1, numeric=None, dirichlet={0: [1, 2]})
         assert model.classify({0: 1}).probability == pytest.approx(4 / (4 + 2))
         assert nbspam.query(nbspam.train(given, target=2, structure={0: [2]}), "2", {0: 1})
 
