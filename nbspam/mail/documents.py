@@ -293,7 +293,8 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
         if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
             xml = xml.decode("utf-16", "replace").encode()
         xml = _COMMENT_OR_DATA.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
-        parts[name] = with_usual_prefixes(_SINGLE_QUOTES.sub(rb'"\1"', xml))
+        xml = _SINGLE_QUOTES.sub(rb'"\1"', xml).replace(b" />", b"/>")
+        parts[name] = with_usual_prefixes(xml)
     return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0
 
 

@@ -28,11 +28,14 @@ _PREFIXES = {
     b"drawingml": b"a",
     b"presentationml": b"p",
     b"spreadsheetml": b"",
+    b"officeDocument": b"r",  # of relations, as the next one
+    b"package": b"",
     b"drawing": b"draw",
     b"xsl-fo-compatible": b"fo",
 }
 _NAMESPACE = re.compile(
-    rb'xmlns(?::([\w.-]{1,40}))?="(?:\w{3,5}://[^"]{1,99}/(\w+ml)/(?:2006/)?main'
+    rb'xmlns(?::([\w.-]{1,40}))?="'
+    rb"(?:http://[^\"]{1,99}/(\w+ml|officeDocument|package)/(?:2006/)?(?:main|relationships)"
     rb"|urn:[\w:]{1,40}:xmlns:(office|style|text|table|drawing|presentation|xsl-fo-compatible)"
     rb':1\.0)"'
 )

@@ -324,7 +324,7 @@ def test_hidden_cells(columns, row, style, more, is_hidden):
     check(read("xlsx", xl__styles=CELLS, **parts), is_hidden)
 
 
-OOXML = "http://schemas.openxmlformats.org/{}ml/2006/main"
+OOXML = "http://schemas.openxmlformats.org/{}/2006/{}"
 ODF = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 SMALL = "<{0}r><{0}rPr><{0}sz x:val='4'/></{0}rPr><{0}t>secret</{0}t></{0}r>"
 
@@ -332,7 +332,7 @@ SMALL = "<{0}r><{0}rPr><{0}sz x:val='4'/></{0}rPr><{0}t>secret</{0}t></{0}r>"
 @pytest.mark.parametrize(
     ("part", "space", "prefix", "xml"),
     [
-        ("word__document", OOXML.format("wordprocessing"), "ns0:", SMALL),
+        ("word__document", OOXML.format("wordprocessingml", "main"), "ns0:", SMALL),
         ("word__document", "http://purl.oclc.org/ooxml/wordprocessingml/main", "", SMALL),
         ("content", ODF, "ns1:", "<{0}section {0}display='none'>secret</{0}section>"),
     ],
@@ -356,9 +356,11 @@ def test_hidden_sheets_and_strings_of_no_cell(state, has_prefix):
         '<row hidden="true"><is>row</is>',
         "xl/sharedStrings.xml": "<si>secret</si><si>shown</si><si>unused</si>",
     }
-    if has_prefix:
-        sheet = re.sub("(</?)", r"\1x:", parts["xl/worksheets/sheet2.xml"])
-        parts["xl/worksheets/sheet2.xml"] = f'<x:a xmlns:x="{OOXML.format("spreadsheet")}">{sheet}'
+    spaces = {"worksheets/sheet2.xml": OOXML.format("spreadsheetml", "main")}
+    spaces["_rels/workbook.xml.rels"] = OOXML.format("package", "relationships")
+    for name, space in spaces.items() if has_prefix else ():
+        inner = re.sub("(</?)", r"\1x:", parts[f"xl/{name}"]).replace("/>", " />")
+        parts[f"xl/{name}"] = f'<x:a xmlns:x="{space}">{inner}'
     found = read_document("xlsx", packed({k: v.encode() for k, v in parts.items()}, "zip"))
     assert found.text.split() == ["a", "shown"]
     assert found.hidden.split() == ["inline", "cell", "row", "secret", "unused"]
