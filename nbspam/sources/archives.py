@@ -84,8 +84,11 @@ def _damage_in_words() -> Iterator[None]:
     except _ArchiveError:
         raise
     except _DAMAGES as error:
-        is_short = "unexpected end of data" in str(error)
-        reason = _CUT_OFF if is_short else f"damaged ({error}); copy it again from its source"
+        reason = f"damaged ({error}); copy it again from its source"
+        if isinstance(error, NotImplementedError):  # of a way to compress or encrypt
+            reason = f"{error}; unpack it"
+        elif "unexpected end of data" in str(error):
+            reason = _CUT_OFF
         raise _ArchiveError(reason) from error
 
 
