@@ -44,6 +44,26 @@ def available_cores() -> int:
     return cores
 
 
+def grouped(
+    things: Iterable[Chunk], size_of: Callable[[Chunk], int], room: int, most: int = sys.maxsize
+) -> Iterator[list[Chunk]]:
+    """Yield things in groups of at most `most`, whose sizes are at most `room` together.
+
+    A larger one is a group of its own.
+    """
+    group: list[Chunk] = []
+    total = 0
+    for thing in things:
+        size = size_of(thing)
+        if group and (len(group) >= most or total + size > room):
+            yield group
+            group, total = [], 0
+        group.append(thing)
+        total += size
+    if group:
+        yield group
+
+
 def ordered_map(
     function: Callable[[Chunk], Result],
     chunks: Iterable[Chunk],

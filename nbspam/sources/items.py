@@ -49,6 +49,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
 from nbspam.sources import files
+from nbspam.workers import grouped
 
 if TYPE_CHECKING:
     from nbspam.imap.accounts import AccessBook, ImapUrl
@@ -242,21 +243,8 @@ def _account_items(paths: list[str], label: str | None, options: SourceOptions) 
 def chunks(
     items: Iterable[Item], max_items: int = _CHUNK_ITEMS, max_bytes: int = _CHUNK_BYTES
 ) -> Iterator[Chunk]:
-    """Yield the items in chunks of at most `max_items`, with at most `max_bytes` of data.
-
-    A larger item is a chunk of its own.
-    """
-    chunk: Chunk = []
-    size = 0
-    for item in items:
-        weight = len(item.data) if item.data is not None else 0
-        if chunk and (len(chunk) >= max_items or size + weight > max_bytes):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(item)
-        size += weight
-    if chunk:
-        yield chunk
+    """Yield the items in chunks of at most `max_items`, with at most `max_bytes` of data."""
+    return grouped(items, lambda item: len(item.data or b""), max_bytes, max_items)
 
 
 def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

@@ -25,6 +25,7 @@ from nbspam.tokens.sparse import (
     offsets_of,
     smallest,
 )
+from nbspam.workers import grouped
 
 # --- the layout of a batch -------------------------------------------------------------------
 
@@ -329,17 +330,7 @@ def batches(messages: Iterable[Message], settings: TokenSettings) -> Iterator[li
     Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
     """
     size = _BATCH_BYTES // (definition.MAX_RUN + 1 if settings.characters else 1)
-    group: list[Message] = []
-    total = 0
-    for message in messages:
-        extent = sum([len(text) + 1 for _, text in message.fields])
-        if group and total + extent > size:
-            yield group
-            group, total = [], 0
-        group.append(message)
-        total += extent
-    if group:
-        yield group
+    return grouped(messages, lambda each: sum([len(text) + 1 for _, text in each.fields]), size)
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:

@@ -93,7 +93,7 @@ def test_the_newest_are_shown_and_few_bytes_are_kept(account, mailbox, monkeypat
 
 
 def test_mail_is_read_in_batches_of_bounded_size(account, mailbox, monkeypatch):
-    monkeypatch.setattr("nbspam.server.page.mailbox._BATCH_BYTES", 1)
+    monkeypatch.setattr("nbspam.server.page.account_mailbox.HELD_BYTES", 1)
     account.put("INBOX", *H[:3])
     assert keys(mailbox).keys() == {*H[:3]}
     assert len(asked(account.server, "BODY.PEEK[])")) == 3

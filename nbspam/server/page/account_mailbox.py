@@ -18,8 +18,9 @@ from nbspam.errors import InputError, LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
 from nbspam.imap.session import INBOX, AccountSession
 from nbspam.imap.troubles import AccountRefusedError
-from nbspam.server.page.mailbox import PATIENCE, MailboxLetter, ReviewMailbox, few_at_a_time
+from nbspam.server.page.mailbox import HELD, HELD_BYTES, PATIENCE, MailboxLetter, ReviewMailbox
 from nbspam.sources.files import MAX_MESSAGE, is_account
+from nbspam.workers import grouped
 
 _MOST_IN_FOLDER = 1000  # messages that are shown
 _KEPT_BYTES = 32 << 20  # of messages that were read last
@@ -90,7 +91,7 @@ class AccountMailbox(ReviewMailbox):
             if missing and is_again:  # where they were at the last look, they are not
                 self._asked(self._find_all)
             here = [(key, self._at[key][0]) for key in missing if key in self._at]
-            for few in few_at_a_time(here, lambda each: each[1].size):
+            for few in grouped(here, lambda each: each[1].size, HELD_BYTES, HELD):
                 for key, data in self._asked(partial(self._read_batch, batch=dict(few))).items():
                     del missing[key]
                     yield key, data

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from time import time
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from nbspam.delivery.maildir import (
@@ -47,10 +47,9 @@ from nbspam.store.model import StoredModel
 MOST_SHOWN = 10_000  # messages of a mailbox that are shown
 PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
 _TICK = 2.0  # seconds in which two changes of a file may have the same time, on any file system
-_BATCH, _BATCH_BYTES = 16, 4 << 20  # messages that are held at a time
+HELD_BYTES, HELD = 4 << 20, 16  # of messages that are held at a time
 _SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
 _PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
-Each = TypeVar("Each")
 
 
 class MailboxLetter(NamedTuple):
@@ -69,20 +68,6 @@ _FoundMessage = tuple[str, str, bytes | None]
 def key_of(name: str) -> str:
     """Return the key of a message by the name of its file, which may have any bytes."""
     return name if _PLAIN.fullmatch(name) else quote(os.fsencode(name), safe=_SAFE)
-
-
-def few_at_a_time(messages: Iterable[Each], size: Callable[[Each], int]) -> Iterator[list[Each]]:
-    """Yield messages by lists that are short enough to be held; size: of one, in bytes."""
-    few: list[Each] = []
-    n_bytes = 0
-    for each in messages:
-        few.append(each)
-        n_bytes += size(each)
-        if len(few) == _BATCH or n_bytes >= _BATCH_BYTES:
-            yield few
-            few, n_bytes = [], 0
-    if few:
-        yield few
 
 
 def is_linked(maildir: str, folder: str) -> bool:

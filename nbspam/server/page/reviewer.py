@@ -31,9 +31,10 @@ from nbspam.server.page.database import (
     reasons_of,
 )
 from nbspam.server.page.doubtful import Doubting, DoubtSearch, last_search, note_settled
-from nbspam.server.page.mailbox import Mailboxes, MailboxLetter, ReviewMailbox, few_at_a_time
+from nbspam.server.page.mailbox import HELD, HELD_BYTES, Mailboxes, MailboxLetter, ReviewMailbox
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
+from nbspam.workers import grouped
 
 UNJUDGED = "unjudged"  # instead of the verdict of a message that could not be judged
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
@@ -218,7 +219,7 @@ class Reviewer:
         if not letters:
             return
         places = {letter.key: letter for letter in letters}
-        messages = few_at_a_time(box.read(places), lambda each: len(each[1]))
+        messages = grouped(box.read(places), lambda each: len(each[1]), HELD_BYTES, HELD)
         own = await self.run(box.own_model)
         while few := await self.run(lambda: next(messages, None)):
             known = await self.run(_known_to, own, few)

@@ -53,7 +53,7 @@ async def test_the_newest_are_judged_before_the_list_and_the_others_after_it_onc
     at, reviewer, box, monkeypatch
 ):
     monkeypatch.setattr(module, "_AT_ONCE", 3)
-    monkeypatch.setattr("nbspam.server.page.mailbox._BATCH", 2)
+    monkeypatch.setattr("nbspam.server.page.reviewer.HELD", 2)
     for number in range(10):
         put(box, number)
     first, _ = await asyncio.gather(look(reviewer), look(reviewer))  # by two visitors
