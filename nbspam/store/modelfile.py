@@ -319,7 +319,7 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
     """Return the identity of a model; raise ModelFileError unless its header fits the file."""
     again = "write it again as it was made, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
-        raise ModelFileError(f"{path}: not a model; give a file that nbspam wrote")
+        raise ModelFileError(f"{path}: not a model; give a file that nbspam train or import wrote")
     if len(memory) < _HEADER.size:
         raise ModelFileError(f"{path}: truncated within its first {_HEADER.size} bytes; {again}")
     _, _, version, length, checksum, _ = _HEADER.unpack_from(memory)
