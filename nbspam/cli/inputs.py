@@ -587,7 +587,7 @@ def _pasted_as_text(item: Item) -> Item:
         return item
     from nbspam.sources.foreign import oddity  # late: nearly all items are mail
 
-    if not item.data.strip() or oddity(item.data, files.TextColumns()) is not None:
+    if oddity(item.data, files.TextColumns()) is not None:
         return item
     output.warn(
         "-: no head of a mail, judged as text; paste the message's source to judge all of it"

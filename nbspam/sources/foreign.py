@@ -59,6 +59,8 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
 
 def strangeness(data: bytes) -> str | None:
     """Return the reason why data that do not begin like mail are no text, None if they may be."""
+    if not data.strip():
+        return "empty, neither mail nor text"
     what = _binary_kind(data[:_HEAD])
     return what and f"looks like {what}, not like mail or text"
 

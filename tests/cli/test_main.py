@@ -154,7 +154,7 @@ def test_options_state_the_class_of_a_path(nbspam, folder, model):
     assert "read 4 messages (3 ham, 1 spam)" in nbspam("train", *one, "--ham", folder / "ham")[1]
     # As a shell writes `--spam ham/*`: the option has the first path, the sources the others.
     some = ("--spam", folder / "ham" / "junk", folder / "ham" / "junk.mbox", folder, "-")
-    assert "read 5 messages (2 ham, 3 spam)" in nbspam("train", *some, stdin=b"")[1]
+    assert "read 5 messages (2 ham, 3 spam)" in nbspam("train", *some, stdin=b"x")[1]
 
 
 def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, model, tmp_path):

@@ -21,12 +21,13 @@ def test_no_such_file_and_an_empty_folder(nbspam, trained, tmp_path, command):
     assert complains(nbspam(command, tmp_path / "empty"), 1, "empty", "no messages")
 
 
-def test_an_empty_file_is_a_message_without_evidence(nbspam, trained, tmp_path):
-    (tmp_path / "empty.eml").touch()
-    out = nbspam.out("classify", tmp_path / "empty.eml")
-    label, probability, _ = out.split("\t")
-    assert label in ("ham", "spam")
-    assert float(probability) < 0.9
+@pytest.mark.parametrize("data", [b"", b"\n"])
+def test_an_empty_message_is_judged_without_evidence_and_not_learned(nbspam, trained, data):
+    said = "-: empty, neither mail nor text\n"
+    status, out, err = nbspam("classify", stdin=data)
+    assert (status, err) == (0, f"nbspam: {said}")
+    assert float(out.split("\t")[1]) < 0.9
+    assert complains(nbspam("update", "--spam", "-", stdin=data), 1, f"skipped {said}")
 
 
 def test_binary_junk_gets_a_verdict(nbspam, trained):

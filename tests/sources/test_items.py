@@ -502,7 +502,7 @@ HELLO = "こんにちは、お元気ですか。" * 20
 
 @pytest.mark.parametrize(
     "data",
-    [HAM, SPAM, b"", b"\n", b"hello", b"MZ is a country code", "안녕 ".encode("iso2022_kr") * 9]
+    [HAM, SPAM, b"hello", b"MZ is a country code", "안녕 ".encode("iso2022_kr") * 9]
     # Neither queue files nor settings.
     + [b"plan-B or C-D\n", b"1tBcXd-0003xy-2B-H is lost\n", b"# Mozilla\n", b"V8\nGo\n"]
     + [HELLO.encode(name) for name in ("utf-8", "utf-16", "iso2022_jp", "shift_jis", "euc_jp")],
