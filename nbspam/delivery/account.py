@@ -48,7 +48,8 @@ from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped, Verdict
 
 _MOST_AGAIN = 100  # messages that each look reads while the model cannot judge them
-_NO_LESSON = ("junk", "trash", "drafts", "all")  # moving spam to these folders teaches nothing
+# Moving spam to these folders, or to one below them, teaches nothing.
+_NO_LESSON = ("junk", "trash", "drafts", "all")
 _MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
 
@@ -152,9 +153,10 @@ class AccountSorter:
                     f"{self.account.url.account}: {folder}: no such folder; it would be made"
                 )
         self._places[self.inbox] = "ham"
-        self._others = [
-            e.name for e in folders if e.use not in _NO_LESSON and e.name not in self._places
-        ][:_MOST_OTHERS]
+        no_lesson = {e.name for e in folders if e.use in _NO_LESSON or e.name == self.spam}
+        below = tuple(name + delimiter for name in no_lesson for delimiter in "/.")
+        others = names - no_lesson - self._places.keys()
+        self._others = sorted(e for e in others if not e.startswith(below))[:_MOST_OTHERS]
 
     def _find_needs(self) -> None:
         """Find what each message needs."""

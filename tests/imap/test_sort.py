@@ -85,6 +85,7 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
         (S[0], "Junk", "Archive", "ham"),
         (S[0], "Junk", "Made now", "ham"),
         (S[0], "Junk", "Trash", None),
+        (S[0], "Junk", "Junk/old", None),
         (H[0], "INBOX", "Trash", None),
         (H[0], "INBOX", "Archive", None),
     ],
