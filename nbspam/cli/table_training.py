@@ -153,9 +153,6 @@ def _show_em(found: "EMReport", model_path: str, kept: str | None, as_json: bool
     )
 
 
-# --- learning on -----------------------------------------------------------------------------
-
-
 @subcommand("table update", "--model-file", "--new-class", "--json")
 @inputs.rows_options
 @options.model_option
@@ -216,9 +213,6 @@ def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool
     facts = {"model": output_path, "kept": kept, "read": n_rows}
     learned = f"learned {classifier.schema.target}; model in {output_path}"
     output.echo_result(as_json, facts, f"added {merged.n_added} models: {read}", learned)
-
-
-# --- clusters --------------------------------------------------------------------------------
 
 
 @subcommand("table cluster", "-k", "--drop", "--assignments", "--json")

@@ -213,9 +213,6 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
     )
 
 
-# --- parts of a training ---------------------------------------------------------------------
-
-
 @subcommand("shard", "--output", "--spam", "--ham", "--label")
 @click.argument("shard", type=options.SHARD, metavar="I/N")
 @inputs.corpus_options
@@ -292,9 +289,6 @@ def _show_part(
     )
 
 
-# --- vectors --------------------------------------------------------------------------------
-
-
 @subcommand("vectorize", "--output", "--binary", "--vocabulary", "--min-df")
 @inputs.corpus_options
 @options.output_option("The .npz or .csv file to write.")
@@ -341,9 +335,6 @@ def vectorize_command(
     output.report_skipped(found.skipped, strict)
     write_vectors(found, output_path)
     output.echo_rows((token,) for token in found.vocabulary)
-
-
-# --- without a model file --------------------------------------------------------------------
 
 
 @subcommand("lazy", "--fp-cost", "--unsure-cost", "--model", "--json")

@@ -326,8 +326,6 @@ def _splits(trials: Sequence[Trial]) -> list[Split]:
     return splits
 
 
-# --- the page of explanations -------------------------------------------------------------
-
 N_SHOWN = 100  # messages; each takes about 10 KB
 
 

@@ -214,9 +214,6 @@ class Desk:
             connection.close()
 
 
-# ---- one connection ----
-
-
 class Connection(asyncio.BufferedProtocol):
     """One client's connection.
 

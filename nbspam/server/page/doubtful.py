@@ -80,9 +80,6 @@ class DoubtSearch(NamedTuple):
     is_due: bool  # whether another search is worth it
 
 
-# ---- finding ----
-
-
 def doubtful_messages(
     box: ReviewMailbox, model: StoredModel, settled: Mapping[str, str]
 ) -> DoubtfulMessages:

@@ -245,7 +245,7 @@ class ReviewMailbox:
         data = item.read()
         return f"#{digest_of(data):016x}", item.series or self.path, data
 
-    # ---- the models that judge its messages ----
+    # ---- the models that judge its messages, and the lists beside them ----
 
     def own_model(self) -> StoredModel | None:
         """Return the user's own model; None if there is none, or it cannot be read."""
@@ -264,8 +264,6 @@ class ReviewMailbox:
         stamp = stamp_of(self.model) if self.user else None
         own = 0.0 if stamp is None else stamp[3] / 1e9
         return max((each for each in (site, own) if each < now), default=0.0)
-
-    # ---- the lists beside the model ----
 
     def sender_of(self, data: bytes) -> tuple[str | None, str | None]:
         """Return a message's sender and its entry in the lists; None for a missing one."""

@@ -226,8 +226,6 @@ async def page_shown(request: Request, write: Callable[..., str], *values: objec
     return html_page(await asyncio.to_thread(write, bar_of(request), *values))
 
 
-# ---- what went wrong ----
-
 _UNKNOWN = {
     HTTPStatus.NOT_FOUND: "There is no such page.",
     HTTPStatus.METHOD_NOT_ALLOWED: "This address only takes forms of the page.",
@@ -337,7 +335,7 @@ async def show_counts(request: Request) -> Response:
     return html_page(pages.counts_page(bar_of(request), desk.tally, age))
 
 
-# ---- lessons ----
+# ---- lessons, and lists of senders ----
 
 
 async def tell(request: Request) -> Response:
@@ -370,9 +368,6 @@ async def taught(request: Request, began: float) -> Response:
     return RedirectResponse(address_after(form, lesson.key), HTTPStatus.SEE_OTHER)
 
 
-# ---- lists of senders ----
-
-
 async def list_sender(request: Request) -> Response:
     """Allow or deny the sender of a message, or take that back, and lead to the message."""
     form, user = request.state.form, request.session["user"]
@@ -389,9 +384,6 @@ async def list_sender(request: Request) -> Response:
     back = "" if listed is None else " “Take off the list” takes it back."
     request.session["done"] = _LISTED[verb].format(sender[:_MAX_SUBJECT]) + back
     return RedirectResponse(address_after(form, form[verb]), HTTPStatus.SEE_OTHER)
-
-
-# ---- the connections of browsers ----
 
 
 _PLAIN = "text/plain; charset=utf-8"
