@@ -31,6 +31,7 @@ _FARTHEST = 1e100
 # un-learned before may have been a million times larger, and left their rounding errors.
 _ROUNDING = 1e-4
 _CANCELLED = 1e-14  # what is left of a sum is a rounding error, if it is a smaller share of it
+_EPSILON = 4e-16  # rounding error of a mean, as a share of it
 _CONSTANT = 1e-12  # numbers are all equal, if their deviation is a smaller share of their mean
 LEAST_SHARE = 1e-9  # of a column's variance over all rows, which a variance has at least
 
@@ -80,7 +81,9 @@ class Moments(Statistics):
         is_possible = np.where(n > 0, deviation >= -rounding, apart <= rounding)
         mean = mine[of_mean] + between * share
         has_mean = (n > 0) & (np.abs(mean) > _CANCELLED * np.abs(mine[of_mean]))
-        has_deviation = (n > 0) & (deviation > _CANCELLED * mine[of_deviation])
+        # Means are rounded, too, and their distance multiplies what they have lost.
+        blurred = _EPSILON * np.abs(between * mean * mine[of_count] * share)
+        has_deviation = (n > 0) & (deviation > _CANCELLED * mine[of_deviation] + blurred)
         sums[of_mean] = np.where(has_mean, mean, 0.0)
         deviation = np.where(has_deviation, deviation, 0.0)
         sums[of_deviation] = np.where(is_possible, deviation, -np.inf)
@@ -161,7 +164,7 @@ def fitted(
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), otherwise.variance)
     variance = np.maximum(variance, np.maximum(var_smoothing * variance_all, 1 / _FARTHEST))
     variance = np.where(variance_all > 0, variance, 1.0)
-    return Bells(np.where(n > 0, mean, otherwise.mean), variance)
+    return Bells(np.where((n > 0) & (variance_all > 0), mean, otherwise.mean), variance)
 
 
 def over_all_rows(n: Array, mean: Array, deviation: Array) -> Bells:

@@ -262,12 +262,13 @@ def test_a_constant_column_is_no_evidence_even_if_its_mean_has_to_be_rounded(wei
         np.testing.assert_allclose(each.predict_proba([[0.1, 0.1], [0.2, 0.2]]), [prior, prior])
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.1, 37.5])
-def test_a_column_is_constant_again_when_its_only_other_number_is_unlearnt(constant):
+@pytest.mark.parametrize("constant", [0.0, 0.1, 37.5, 1_000_000.01, 1e17])
+def test_a_column_is_constant_again_when_its_only_other_numbers_are_unlearnt(constant):
     for n, other in product(range(2, 20), (1.0, 7.3, 1000.0)):
         model = GaussianNB().fit(np.full((2 * n, 1), constant), [0, 1] * n)
-        model.partial_fit([[other]], [0]).unlearn([[other]], [0])
-        np.testing.assert_allclose(model.predict_proba([[constant]]), 0.5)
+        others = [[other], [constant + other]]
+        model.partial_fit(others, [0, 0]).unlearn(others, [0, 0])
+        np.testing.assert_allclose(model.predict_proba([[constant], [other]]), 0.5)
 
 
 @pytest.mark.parametrize("far", [1e60, 1e200, -1e308])
