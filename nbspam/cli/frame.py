@@ -209,6 +209,8 @@ def _value(ctx: click.Context, option: click.Option, value: object, where: str) 
         raise click.UsageError(
             f"{where}: not a string or a number{' or a list of them' * several}; {ADVICE}"
         )
+    if any("\0" in str(word) for word in words):
+        raise click.UsageError(f"{where}: has NUL, as no command line can; {ADVICE}")
     spelt = [os.path.expanduser(str(word)) for word in words]
     try:
         option.type_cast_value(ctx, spelt if several else spelt[0])

@@ -190,6 +190,7 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
         ("[classify]\njson = 1", "[classify] json: not true or false"),
         ("[classify]\nfp-cost = true", "[classify] fp-cost: not a string or a number"),
         ("[classify]\nfp-cost = [2]", "[classify] fp-cost: not a string or a number"),
+        ('[classify]\nmodel-file = "~\\u0000"', "[classify] model-file: has NUL, as no"),
         ("[classify]\nfp-cost = 'x'", "[classify] fp-cost: x: not a number above 0"),
         ("[classify]\njobs = 0", "[classify] jobs: 0 is not in the range x>=1"),
         ("[classify]\njobs = 'x'", "[classify] jobs: 'x' is not a whole number"),
