@@ -354,18 +354,6 @@ def test_headers_of_many_programs_are_read(archive):
     assert members(archive) == [("a", False, True, b"abc")]
 
 
-def test_folders_and_links_have_no_data_whatever_size_they_state():
-    kinds = [tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
-
-    found = members(written([*((header(type=kind), b"") for kind in kinds), ("last", b"x")]))
-    assert [each[:3] for each in found] == [
-        ("a", True, True),
-        ("a", False, False),
-        ("a", False, False),
-        ("last", False, True),
-    ]
-
-
 def test_members_are_passed_over_unread_and_forgotten(monkeypatch):
     archive = written([(str(n), b"x") for n in range(100)])
     headers = weakref.WeakSet()
