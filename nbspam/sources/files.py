@@ -385,7 +385,7 @@ class _Expanded(io.RawIOBase):
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         target = offset + (self._n_read if whence == os.SEEK_CUR else 0)
         if whence == os.SEEK_END:
-            raise io.UnsupportedOperation("it is compressed, and can only be read forwards")
+            raise ValueError("compressed, but it is read from its end; decompress it")
         if target < self._n_read:
             self._source.seek(0)
             self._stream, self._n_read = self._opener(self._source, "rb"), 0
@@ -426,22 +426,7 @@ def _open_zstd(source: BinaryIO, _: str) -> Any:
             f"zstd: needs {error.name}; install it with: pip install 'nbspam[remote]',"
             " or compress by gzip or xz"
         ) from None
-    return _Zstd(CompressedInputStream(PythonFile(source, "r"), "zstd"))
-
-
-class _Zstd(io.RawIOBase):
-    def __init__(self, stream: Any) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def read1(self, size: int = -1, /) -> bytes:
-        try:
-            data: bytes = self._stream.read(size)
-        except OSError as error:
-            if error.errno is not None:
-                raise
-            raise EOFError(str(error)) from error  # as other decompressors say it
-        return data
+    return CompressedInputStream(PythonFile(source, "r"), "zstd")
 
 
 # --- what reading raises -------------------------------------------------------------------
@@ -474,8 +459,9 @@ class Blaming:
 
 def _problem(name: str, error: BaseException) -> str | None:
     """Return the message for an error of reading; None for any other error."""
-    # By the name of its module, whose import takes a while, and which few files need.
-    if isinstance(error, EOFError) or type(error).__module__ in ("gzip", "zlib", "_lzma"):
+    # Errors of damage that have no number; others by the names of modules, which few files need.
+    is_damage = isinstance(error, EOFError) or (isinstance(error, OSError) and error.errno is None)
+    if is_damage or type(error).__module__ in ("zlib", "_lzma"):
         return f"{name}: damaged ({error}); restore it from its source"
     if isinstance(error, OSError):
         where = error.filename if isinstance(error.filename, str) else name

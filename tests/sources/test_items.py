@@ -249,7 +249,7 @@ def test_damaged_compressed_files_are_an_input_error(ending, tmp_path):
     for content in (b"not compressed", whole[:3000], whole[:100] + b"x" * 5000):
         path = write(tmp_path / f"m.eml{ending}", content)
         for format in ("eml", "mbox"):
-            with pytest.raises(InputError, match=rf"m.eml{ending}: (damaged|cannot be read) \("):
+            with pytest.raises(InputError, match=rf"m.eml{ending}: damaged \("):
                 data(path, format=format)
 
 
