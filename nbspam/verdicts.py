@@ -213,6 +213,10 @@ class AnyClassifier(ABC):
     def reasons_for(self, given: Any, towards: int, against: int) -> LogOddsParts:
         """Return each part's share in the log-odds of two classes; raises InputError."""
 
+    @abstractmethod
+    def reasons(self, document: Any, towards: int, against: int) -> LogOddsParts:
+        """Return the same of an input as the model takes it."""
+
     @property
     def lack(self) -> str | None:
         """A sentence on the data that the model lacks for judging; None for most models."""
@@ -352,12 +356,15 @@ def with_estimated_prior(
 
 
 class HeldOut(NamedTuple):
-    """The answers of a model to inputs that it has not learned, and why it gives them."""
+    """The answers of a model to inputs that it has not learned."""
 
     classifier: AnyClassifier
     joint: Floats  # (n_inputs, n_classes) log P(class, input), nats
-    # Place among the inputs, class and other class -> evidence for the one against the other
-    reasons: Callable[[int, int, int], LogOddsParts]
+    at: Callable[[int], Any]  # returns the input at a place among them, as the model takes it
+
+    def reasons(self, place: int, towards: int, against: int) -> LogOddsParts:
+        """Return the evidence for one class and against another in the input at a place."""
+        return self.classifier.reasons(self.at(place), towards, against)
 
 
 def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:

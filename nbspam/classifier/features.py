@@ -102,18 +102,18 @@ class FeatureClassifier(verdicts.AnyClassifier):
         present = self.presence([message_of_item(given, self.settings)])[0]
         return self.reasons(present, towards, against)
 
-    def reasons(self, present: Booleans, towards: int, against: int) -> verdicts.LogOddsParts:
+    def reasons(self, document: Booleans, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
-        present: which of the tokens a message has, (n_features,).  Starting from an empty
+        document: which of the tokens a message has, (n_features,).  Starting from an empty
         message, tokens are added one by one, the strongest single tokens first; a token's share
         is its addition to the tokens before it.  The strongest come first.
         """
-        columns = np.flatnonzero(present)
+        columns = np.flatnonzero(document)
         weight = self.alone[columns]
         alone = np.abs(weight[:, towards] - weight[:, against])
         columns = columns[np.argsort(-alone, kind="stable")]
-        nested = np.zeros((len(columns) + 1, len(present)), np.bool_)
+        nested = np.zeros((len(columns) + 1, len(document)), np.bool_)
         for step, column in enumerate(columns.tolist(), 1):
             nested[step:, column] = True
         chain = self.model.joint_log_proba_or_prior(nested) + self.shift
@@ -166,8 +166,5 @@ def features_held_out(
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_features(data, settings, rest)
     X = data.X[of][:, data.vocabulary.columns(classifier.table.vocabulary.keys)]
-
-    def reasons(place: int, towards: int, against: int) -> verdicts.LogOddsParts:
-        return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)
-
-    return verdicts.HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
+    joint = classifier.model.joint_log_proba_or_prior(X)
+    return verdicts.HeldOut(classifier, joint, lambda place: X[[place]].toarray()[0] > 0)

@@ -31,7 +31,7 @@ from nbspam.sources.items import Item
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, rows_held_out, table_rows, train_table
-from nbspam.verdicts import AnyClassifier, HeldOut, LogOddsParts, Skipped
+from nbspam.verdicts import AnyClassifier, HeldOut, Skipped
 from nbspam.workers import Workers, ordered_map
 
 # Trains on the first rows and returns its answers to the second.
@@ -250,11 +250,7 @@ def trained_on(
 def answers_of(classifier: Classifier, data: Corpus, of: Integers) -> HeldOut:
     """Return a model's answers to some rows, and its reasons."""
     documents = classifier.table.in_columns(data.over_keys(of))
-
-    def reasons(place: int, towards: int, against: int) -> LogOddsParts:
-        return classifier.reasons(documents.one(place), towards, against)
-
-    return HeldOut(classifier, classifier.joint_of(documents), reasons)
+    return HeldOut(classifier, classifier.joint_of(documents), documents.one)
 
 
 # --- smaller models ------------------------------------------------------------------------

@@ -111,12 +111,12 @@ class TableClassifier(verdicts.AnyClassifier):
         """Return each value's share in the log-odds of two classes; raises InputError."""
         return self.reasons(coded([given], self.schema).X[0], towards, against)
 
-    def reasons(self, X: Floats, towards: int, against: int) -> verdicts.LogOddsParts:
+    def reasons(self, document: Floats, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return the share of each value in the log-odds of two classes, and the constant, nats.
 
-        X: (n_columns,), the values of a row.  The strongest come first.
+        document: (n_columns,), the values of a row.  The strongest come first.
         """
-        return self._parts(X, self.joint_by_steps(X), towards, against)
+        return self._parts(document, self.joint_by_steps(document), towards, against)
 
     def _parts(
         self, X: Floats, joint: Floats, towards: int, against: int

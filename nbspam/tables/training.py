@@ -47,7 +47,7 @@ from nbspam.tables.schema import (
     odd_columns,
     sorted_cells,
 )
-from nbspam.verdicts import HeldOut, LogOddsParts, Skipped
+from nbspam.verdicts import HeldOut, Skipped
 
 # A prior with a parameter for each value of a column: the column's name, and the parameters.
 # Without a name it is for every column with as many values.
@@ -286,11 +286,7 @@ def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Int
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_table(table_rows(table, rest), settings)
     X = in_intervals(table.X[of], classifier.schema)
-
-    def reasons(place: int, towards: int, against: int) -> LogOddsParts:
-        return classifier.reasons(X[place], towards, against)
-
-    return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
+    return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), X.__getitem__)
 
 
 # --- from a user's choices to the settings of a table's model ------------------------------
