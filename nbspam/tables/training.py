@@ -115,6 +115,10 @@ def read_table(
     table, skipped = (
         (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
     )
+    is_unknown = np.isnan(table.X)
+    of_others = is_unknown[table.y >= 0].all(axis=0) & ~is_unknown.all(axis=0)
+    for j in np.flatnonzero(of_others).tolist():
+        notes.append(f"column {schema.columns[j].name!r} is empty in all rows with a class")
     if chosen_model(schema, settings) in NUMERIC_MODELS or settings.discretise == NOT_CUT:
         notes += constant_numbers(table)
     return TableData(table, skipped, tuple(notes))

@@ -135,6 +135,12 @@ def test_unlabelled_tables_are_read_beside_labelled_ones(table, gaps, model):
     assert list(read.values()) == np.rint(shares).tolist()
 
 
+def test_a_column_that_only_rows_without_a_class_have_is_named():
+    records = [*rows(9, 1, 9), Record("more#1", {"length": "long", "y": ""})]
+    notes = read_table(records, TableSettings("y"), with_unlabelled=True).notes
+    assert notes == ("column 'length' is empty in all rows with a class",)
+
+
 def test_a_model_of_em_does_not_learn_on(table, gaps, model, tmp_path):
     assert table("train", gaps, *TARGET, "--em")[0] == 0
     for command in ("update", "unlearn"):
