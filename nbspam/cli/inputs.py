@@ -353,7 +353,7 @@ def _items_at(
     if first.label is None and not first.is_text:
         raise UsageError(
             f"{path}: states no class, and the options state {', '.join(names)};"
-            " give its own option, or the files of each class in a folder"
+            " give it an option of its own, or quote the pattern of the files: --spam 'junk/*'"
         )
     return chain([first], items)
 

@@ -126,7 +126,7 @@ table compare $LIHANG --target Y | such as: --against '--model aode'
 export --format csv | 'csv' is not one of 'jsonl', 'bogoutil'
 table export --format jsonl | 'jsonl' is not one of 'json', 'csv'
 update --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
-train --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
+train --ham $ONE --spam $BOX $NEW | give it an option of its own, or quote the pattern of the files
 eval --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
