@@ -283,6 +283,8 @@ def test_the_text_of_office_documents(name, xml, lines):
     assert ([*filter(None, found.text.split("\n"))], found.facts) == (lines, ())
 
 
+WORD = "http://purl.oclc.org/ooxml/wordprocessingml/main"
+ODF = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
 HIDDEN = "<w:r><w:rPr><w:color w:val='FFFFFF'/></w:rPr>white</w:r>"
 
 
@@ -293,6 +295,9 @@ HIDDEN = "<w:r><w:rPr><w:color w:val='FFFFFF'/></w:rPr>white</w:r>"
         ("<w:t><![CDATA[a < b]]></w:t>c", "a < bc", ""),
         ("a<!-- <w:t>no text</w:t> -->b<!-- <w:t>c", "ab", ""),
         (HIDDEN + "it's", "it's", "white"),
+        (f"<n:p xmlns:n='{WORD}'>" + HIDDEN.replace("w:", "n:"), "", "white"),
+        (f"<p xmlns='{WORD}'>" + HIDDEN.replace("<w:", "<").replace("/w:", "/"), "", "white"),
+        (f"<n:section xmlns:n='{ODF}' n:display='none'>a</n:section>b", "b", "a"),
     ],
 )
 def test_a_document_may_write_its_xml_in_other_ways(xml, shown, hidden, charset):

@@ -325,22 +325,6 @@ def test_hidden_cells(columns, row, style, more, is_hidden):
 
 
 OOXML = "http://schemas.openxmlformats.org/{}/2006/{}"
-ODF = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
-SMALL = "<{0}r><{0}rPr><{0}sz x:val='4'/></{0}rPr><{0}t>secret</{0}t></{0}r>"
-
-
-@pytest.mark.parametrize(
-    ("part", "space", "prefix", "xml"),
-    [
-        ("word__document", OOXML.format("wordprocessingml", "main"), "ns0:", SMALL),
-        ("word__document", "http://purl.oclc.org/ooxml/wordprocessingml/main", "", SMALL),
-        ("content", ODF, "ns1:", "<{0}section {0}display='none'>secret</{0}section>"),
-    ],
-)
-def test_the_names_of_a_namespace_may_have_any_prefix(part, space, prefix, xml):
-    declared = f"xmlns:{prefix}".strip(":")
-    body = "<office:body/><{0}p {1}='{2}' xmlns:x='{2}'>a</{0}p>" + xml + "<{0}p>b</{0}p>"
-    check(read("docx", **{part: body.format(prefix, declared, space)}), True)
 
 
 @pytest.mark.parametrize(("state", "has_prefix"), [("hidden", False), ("veryHidden", True)])
