@@ -35,12 +35,12 @@ _PREFIXES = {
 }
 _NAMESPACE = re.compile(
     rb'xmlns(?::([\w.-]{1,40}))?="'
-    rb"(?:http://[^\"]{1,99}/(\w+ml|officeDocument|package)/(?:2006/)?(?:main|relationships)"
-    rb"|urn:[\w:]{1,40}:xmlns:(office|style|text|table|drawing|presentation|xsl-fo-compatible)"
-    rb':1\.0)"'
+    rb"(?:http://[\w.]{1,40}/(?:ooxml/)?(\w{1,20}ml|officeDocument|package)/(?:2006/)?"
+    rb"(?:main|relationships)|urn:[\w:]{1,40}:xmlns"
+    rb':(office|style|text|table|drawing|presentation|xsl-fo-compatible):1\.0)"'
 )
 _NAME = re.compile(rb"(?<=[\s</])([\w.-]{1,40}):(?=\w)")
-_PLAIN_NAME = re.compile(rb"(?:(?<=<)|(?<=</))(?=\w++[\s/>])")
+_PLAIN_NAME = re.compile(rb"</?(?=\w++[\s/>])")
 
 Change = dict[str, Any]  # of a look: its fields and their values
 
@@ -67,7 +67,7 @@ def with_usual_prefixes(xml: bytes) -> bytes:
     if all(prefix == name for prefix, name in usual.items()):
         return xml
     if plain := usual.get(b""):
-        xml = _PLAIN_NAME.sub(plain + b":", xml)
+        xml = _PLAIN_NAME.sub(rb"\g<0>%b:" % plain, xml)
     return _NAME.sub(lambda name: (usual.get(name[1], name[1]) + b":").lstrip(b":"), xml)
 
 
