@@ -234,7 +234,7 @@ def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
         output.echo_json(trial_json(trial, interval_seed))
     else:
         click.echo(trial_text(trial, interval_seed), nl=form.errors == "-")
-    rows = (mistake.row() for mistake in trial.mistakes()) if form.errors else ()
+    rows = trial.mistakes() if form.errors else []
     if form.errors == "-":
         output.echo_rows(rows)
     elif form.errors is not None:

@@ -190,19 +190,6 @@ class SmallerModelResult(NamedTuple):
     joint: Floats  # (n_docs, n_classes) log P(class, document), nats
 
 
-class Mistake(NamedTuple):
-    """One document that was given a wrong class."""
-
-    answer: str
-    truth: str
-    probability: float  # of the answer
-    name: str
-
-    def row(self) -> tuple[str, ...]:
-        """Return the fields as `nbspam classify` prints them, with the true class second."""
-        return self.answer, self.truth, f"{self.probability:.6f}", self.name
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """The true classes of documents, and a model's answers, in the order of the documents."""
@@ -300,15 +287,18 @@ class Trial:
         lead = self.joint[rows, wrong] - self.joint[rows, right]
         return rows[np.lexsort((-lead, -probability))]
 
-    def mistakes(self) -> list[Mistake]:
-        """Return the wrong answers in the order of `wrong_rows`."""
+    def mistakes(self) -> list[tuple[str, ...]]:
+        """Return answer, true class, the answer's probability, and name of each wrong answer.
+
+        They are printed so, in the order of `wrong_rows`.
+        """
         answers, names = self.answers()
         probability = self.probability
         return [
-            Mistake(
+            (
                 names[answers[row]],
                 self.classes[self.y[row]],
-                float(probability[row, answers[row]]),
+                f"{probability[row, answers[row]]:.6f}",
                 self.names[row],
             )
             for row in self.wrong_rows().tolist()

@@ -324,14 +324,9 @@ def _subsets(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
 # --- other mail, and a model file ------------------------------------------------------------
 
 
-class _JudgedInput(NamedTuple):
-    """An input whose class is known, and the answers to it."""
-
-    name: str
-    truth: int
-    joint: Floats  # (n_classes,)
-    beside: Floats  # of smaller models, (n_smaller, n_classes)
-    is_known: bool  # the model had learned it
+# Name and class of an input, the answer (n_classes,) and those of smaller models (n_smaller,
+# n_classes), and whether the model had learned it.
+_JudgedInput = tuple[str, int, Floats, Floats, bool]
 
 
 def knowing(has: Callable[[int], bool], settings: Settings) -> Callable[[Item], bool]:
@@ -377,7 +372,7 @@ def judge_classifier(
             if witness is not None:
                 reasons = partial(classifier.reasons_for, given)
                 witness.hear_one(len(found), truth, answer.joint, reasons)
-            found.append(_JudgedInput(answer.name, truth, answer.joint, of_others, is_known))
+            found.append((answer.name, truth, answer.joint, of_others, is_known))
     if not found:
         raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
     if witness is not None:

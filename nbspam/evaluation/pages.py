@@ -121,7 +121,7 @@ def quality_page(
         words=witness.words,
         n_wrong=len(wrong),
         cases=list(_cases(trial, witness, wrong[:N_CASES], confusion)),
-        listed=[each.row() for each in trial.mistakes()[N_CASES:][:N_LISTED]],
+        listed=trial.mistakes()[N_CASES:][:N_LISTED],
         n_unlisted=max(len(wrong) - N_CASES - N_LISTED, 0),
         skipped=trial.skipped,
         measures=trial_text(trial, seed),

@@ -166,7 +166,7 @@ def test_mistakes_are_wrong_answers_and_the_surest_come_first():
 
     found = trial.mistakes()
 
-    assert [mistake.name for mistake in found] == ["d", "a", "f", "b"]
-    assert found[3].row() == ("ham", "spam", "0.999665", "b")
-    assert (found[0].answer, found[0].truth, found[0].probability) == ("spam", "ham", 1.0)
+    assert [name for *_, name in found] == ["d", "a", "f", "b"]
+    assert found[3] == ("ham", "spam", "0.999665", "b")
+    assert found[0] == ("spam", "ham", "1.000000", "d")
     assert len(found) == evaluation_of(trial).errors

@@ -120,12 +120,12 @@ def test_mistakes_are_the_most_surely_wrong_first(judged):
     mistakes = trial.mistakes()
     page = Page(html)
     names = [text for path, text in page.texts if path[-2:] == ("summary", "span")]
-    assert names == [each.name for each in mistakes[: pages.N_CASES]]
-    for each in mistakes[: pages.N_CASES]:
-        said = f"{each.truth} called {each.answer}, probability {each.probability:.4f}"
+    assert names == [name for *_, name in mistakes[: pages.N_CASES]]
+    for answer, truth, probability, _ in mistakes[: pages.N_CASES]:
+        said = f"{truth} called {answer}, probability {float(probability):.4f}"
         assert said in page.text
     rest = rows_of(html, "Further wrong answers")[1:]
-    assert rest == [[*each.row()] for each in mistakes[pages.N_CASES :]]
+    assert rest == [[*each] for each in mistakes[pages.N_CASES :]]
 
 
 def test_the_numbers_of_each_mistake_add_up_to_the_score_of_the_trial(judged):
