@@ -477,7 +477,9 @@ class AccountSorter:
 
     def _open(self, folder: str) -> None:
         if self.session.folder.name != folder:
-            self.session.open(folder, self._writes(folder))
+            opened = self.session.open(folder, self._writes(folder))
+            if self._look.validities.get(folder, opened.validity) != opened.validity:
+                raise LostError(f"{self.account.url.account}: {folder}: has other UIDs; try again")
 
     def _writes(self, folder: str) -> bool:
         return folder == self.inbox and not self.choices.dry_run

@@ -358,6 +358,7 @@ class AccountLook:
     def __init__(self, session: AccountSession, memory: AccountMemory) -> None:
         self.session, self.memory = session, memory
         self.following: dict[str, int] = {}  # UIDNEXT, by folder
+        self.validities: dict[str, int] = {}  # UIDVALIDITY, by folder
         # Folder, UIDVALIDITY, and (n, 2) UIDs and digests of messages that are new here and need
         # nothing.  They may be all messages of an account, so none is an object.
         self._settled: list[tuple[str, int, NDArray[np.int64]]] = []
@@ -372,7 +373,7 @@ class AccountLook:
         place: the meaning of the folder.  writes: it stays open to be changed.
         """
         opened = self.session.open(folder, writes)
-        self.following[folder] = opened.following
+        self.following[folder], self.validities[folder] = opened.following, opened.validity
         known = self.memory.known(folder, opened.validity)
         is_delivered = opened.validity > 0 and bool(known[:, 0].all())
         present = np.array(self.session.uids(), np.int64)

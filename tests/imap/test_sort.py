@@ -320,6 +320,26 @@ def test_messages_are_known_again_when_a_folder_is_numbered_again_or_renamed(box
         assert [box.sort().judged for _ in range(2)] == [[], []]
 
 
+def test_a_folder_that_is_numbered_again_during_a_look_ends_it(box, monkeypatch):
+    box.put("INBOX", H[0], S[0], H[1])
+    box.sort()
+    box.server.delete(H[0], "INBOX")
+    box.move(S[0], "Junk", "INBOX")
+    real = account.AccountSorter._learn
+
+    def learn(self):
+        box.put("INBOX", S[1], S[2], S[3])
+        box.server.renumber("INBOX")
+        self.session.open("Junk")
+        real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(account.AccountSorter, "_learn", learn)
+        with pytest.raises(LostError, match="INBOX: has other UIDs"):
+            box.sort()
+    assert (box.sort().learned, box.label_of(S[0])) == (["ham"], "ham")
+
+
 def test_numbers_that_no_honest_server_states_are_no_trouble(box):
     moved = b"* OK [COPYUID 9%b 1 9%b] moved\r\nTAG OK done\r\n" % (b"9" * 20, b"9" * 20)
     box.server.answers["UID MOVE"] = moved
