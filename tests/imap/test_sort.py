@@ -54,13 +54,6 @@ def test_a_denied_sender_is_spam_as_in_a_maildir(box):
     assert box.sort().judged == [("spam", "Junk")]
 
 
-def test_what_was_read_is_not_judged_unless_it_comes_again(box):
-    box.put("INBOX", S[0], flags="\\Seen")
-    assert box.sort().judged == []
-    box.move(S[0], "INBOX", "Junk")
-    assert box.sort().learned == ["spam"]
-
-
 def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
     monkeypatch.setattr(account_look, "_AT_ONCE", 2)
     box.put("INBOX", *H[:5], flags="\\Seen")
