@@ -134,8 +134,21 @@ class CompleteSources(tuple[str, ...]):
         return True
 
 
+# Parameters that name what is read, besides SOURCE; paths: of --unlabelled, named: of --label.
+_MORE_TO_READ = ("files0_from", "sent", "paths", "test", "spam", "ham", "named")
+
+
 def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ...]:
-    """Return the sources of the command line and of --files0-from."""
+    """Return the sources of the command line and of --files0-from.
+
+    Raises UsageError if standard input is named twice.
+    """
+    params = click.get_current_context().params
+    values = [params.get(each) or () for each in _MORE_TO_READ]
+    named = chain.from_iterable([each] if isinstance(each, str) else each for each in values)
+    paths = [each if isinstance(each, str) else each[-1] for each in named]
+    if [*sources, *paths].count("-") > 1:
+        raise UsageError("-: standard input is given twice; give it once")
     if files0_from is None:
         return sources
     output.tell_waiting([files0_from], "--files0-from -")
@@ -262,10 +275,6 @@ def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
     return [*sources, *(path for _, path in labels.paths)]
 
 
-# Parameters that name more to read, beside SOURCE; paths: of --unlabelled.
-_MORE_TO_READ = ("files0_from", "sent", "paths", "test")
-
-
 def items_of_sources(
     sources: Iterable[str], reading: SourceOptions, labels: Labels | None = None
 ) -> Iterator[Item]:
@@ -285,22 +294,12 @@ def items_of_sources(
             f" such as: nbspam {name} mails/, or: nbspam {name} --spam PATH --ham PATH"
         )
     paths = [*sources, *(path for _, path in stated)]
-    _check_read_once(paths, ("files0_from", "sent") if labels is None else _MORE_TO_READ)
     given = output.or_standard_input(paths or sources)
     if labels is None:
         items = read_items(given, options=reading)
     else:
         items = _labelled_items(sources if stated else given, stated, reading)
     return counting_items(items, "messages", given or ["-"])
-
-
-def _check_read_once(paths: Sequence[str], parameters: Sequence[str]) -> None:
-    """Raise UsageError if paths and the values of parameters name standard input twice."""
-    named = click.get_current_context().params
-    values = [named.get(each) or () for each in parameters]
-    others = chain.from_iterable([each] if isinstance(each, str) else each for each in values)
-    if [*paths, *others].count("-") > 1:
-        raise UsageError("-: standard input is given twice; give it once")
 
 
 def _labelled_items(

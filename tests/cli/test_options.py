@@ -452,6 +452,8 @@ def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
         "update --ham - --sent -",
         "unlearn - --sent -",
         "eval - --test -",
+        "table classify - -",
+        "table train - --unlabelled - --target y",
     ]:
         said = "nbspam: -: standard input is given twice; give it once"
         assert complains(nbspam(*twice.split()), 2, said), twice
