@@ -96,7 +96,7 @@ class MaildirNote(NamedTuple):
 def check_maildir(root: str) -> None:
     """Raise InputError unless the folder is a Maildir."""
     if not is_maildir(root):
-        why = "not a Maildir (no cur/ and new/); give the folder that holds both"
+        why = "not a Maildir (no cur/ and new/); give the folder that holds both, or an account"
         if not os.path.lexists(root):
             why = "no such folder or account; check the spelling"
         elif os.path.isdir(root) and not os.access(root, os.X_OK):

@@ -909,7 +909,7 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "home").mkdir()  # the account outranks it
     assert nbspam("sort", "home")[1] == "new: 1 spam; learned from moves: nothing\n"
-    assert complains(nbspam("sort", "./home"), 1, "./home: not a Maildir")
+    assert complains(nbspam("sort", "./home"), 1, "./home: not a Maildir", "or an account")
     out = nbspam("sort", "--json")[1]
     found = [json.loads(line)["maildir"] for line in out.splitlines()]
     assert found == [box.server.url(), box.server.url("bob")]
