@@ -33,6 +33,7 @@ from nbspam.delivery.maildir import (
     SortingReport,
     check_apart,
     sorting_classifier,
+    sorting_lack,
     sorting_model,
 )
 from nbspam.errors import InputError, LostError
@@ -323,7 +324,7 @@ class AccountSorter:
         messages = self._needs[Need.VERDICT]
         if not messages:
             return
-        self.report.lack = self._judge[0].lack
+        self.report.lack = sorting_lack(self._judge[0])
         if self.report.lack is not None:  # they are judged again, when the model can
             for batch in self._verdicts(messages[:_MOST_AGAIN]):
                 self.report.judged += (

@@ -21,10 +21,11 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.decision import Rule
+from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import adopt_folder, is_full, locked, make_file, read_own, replacing
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
+from nbspam.printing import amount_text
 from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
 from nbspam.sources.items import Item
@@ -275,6 +276,7 @@ def unsorted(root: str, error: OSError) -> InputError:
 
 
 _SEEN = "S"  # the Maildir flag of a message that was read
+_FEW_HAM = 20  # messages that are too few beside ten times as much spam
 _OTHER_MODEL = "give a model of ham and spam with -m"
 
 
@@ -334,6 +336,19 @@ def sorting_classifier(
     check_labels("sort", classifier.classes, _OTHER_MODEL)
     check_labels("--loss", rule.actions)
     return classifier, rule
+
+
+def sorting_lack(classifier: Classifier) -> str | None:
+    """Return what a classifier needs before it may move mail, None if it needs nothing.
+
+    A model of an old spam folder and a few hams calls nearly all mail spam.
+    """
+    counts = dict(zip(classifier.classes, classifier.table.class_count.tolist(), strict=True))
+    n_ham, n_spam = (counts.get(name, 0) for name in HAM_AND_SPAM)
+    if classifier.lack is None and n_ham < _FEW_HAM and n_spam >= 10 * n_ham:
+        known = f"{amount_text(int(n_ham), 'hams')} beside {int(n_spam):,} of spam"
+        return f"the model knows {known}, and needs {_FEW_HAM}; teach it: nbspam update --ham PATH"
+    return classifier.lack
 
 
 def sort_maildir(
@@ -549,7 +564,7 @@ class _Sorter:
         classifier, rule = sorting_classifier(self.model_path, self.rule_of)
         if not chosen and self.before:  # the first run tells what the model lacks
             return
-        self.report.lack = classifier.lack
+        self.report.lack = sorting_lack(classifier)
         items = [Item(self._path(entry), None) for entry in chosen]
         for entry, verdict in zip(chosen, classifier.classify(items, rule=rule), strict=True):
             if isinstance(verdict, Skipped):

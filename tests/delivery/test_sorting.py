@@ -249,6 +249,11 @@ def test_the_first_lesson_of_a_model_says_what_it_lacks(tmp_path):
     maildir.put(".Spam/cur/2.h", spam(2))
     report = maildir.sort()
     assert ([one.label for one in report.learned], report.lack) == (["spam"], None)
+    for n in range(3, 12):
+        maildir.teach(spam(n), "spam")
+    maildir.put("new/3.h", spam(12))
+    assert "the model knows 1 ham beside 10 of spam, and needs 20; teach" in maildir.sort().lack
+    assert "new/3.h" in maildir.files
 
 
 # --- flags instead of folders ---------------------------------------------------------
