@@ -136,9 +136,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(
     assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
 
 
-def test_paths_in_the_file_may_begin_at_home_and_verbose_names_it(
-    nbspam, trained, config, monkeypatch
-):
+def test_models_may_be_below_home_and_verbose_names_the_file(nbspam, trained, config, monkeypatch):
     config.write_text('[common]\nmodel-file = "~/m.nbspam"\nverbose = true\n')
     monkeypatch.delenv("NBSPAM_MODEL")
     monkeypatch.setenv("HOME", str(trained.parent))
@@ -147,6 +145,7 @@ def test_paths_in_the_file_may_begin_at_home_and_verbose_names_it(
     assert (status, out) == (0, "spam\n")
     assert f"nbspam: configuration {config}\n" in err
     assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
+    assert nbspam.out("predict", "--no-config", "--model-file=~/m.nbspam", stdin=SPAM) == out
 
 
 def test_without_a_home_folder_the_model_is_to_be_given(nbspam, trained, monkeypatch):
