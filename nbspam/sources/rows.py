@@ -102,7 +102,8 @@ def _pick_cells(
                 f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
                 " read: quote texts that hold a separator"
             )
-        yield _text_of(row[at] if at < len(row) else "" for at in positions)
+        n_cells = len(row)
+        yield _text_of([row[at] if at < n_cells else "" for at in positions])
 
 
 def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:
@@ -110,7 +111,7 @@ def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:
     return files.TextColumns(tuple(names[place].strip() for place in places.text), label)
 
 
-def _text_of(cells: Iterable[str]) -> TextRow:
+def _text_of(cells: list[str]) -> TextRow:
     """Return the text of a row; cells: the texts, then label and name, empty if it has none."""
     *texts, label, name = cells
     # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
@@ -131,11 +132,9 @@ def _json_rows(
                 raise no_text_column(names)
             listener.table(names, _named(names, places))
         listener.row(as_cell(values.get(name)) for name in names)
+        read = (names[at] if at < len(names) else None for at in places.positions)
         text = _text_of(
-            as_cell(single_value(values.get(names[at]), number, names[at]))
-            if at < len(names)
-            else ""
-            for at in places.positions
+            ["" if n is None else as_cell(single_value(values.get(n), number, n)) for n in read]
         )
         is_null = all(values.get(names[at]) is None for at in places.text)
         yield text._replace(data=None) if is_null else text
