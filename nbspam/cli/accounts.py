@@ -46,8 +46,8 @@ def configured_accounts() -> dict[str, dict[str, str]]:
         for key, value in table.items():
             if key not in _KEYS:
                 raise click.UsageError(f"{where} {key}: {frame.near('no such key', key, _KEYS)}")
-            if not isinstance(value, str):
-                raise click.UsageError(f"{where} {key}: not a string; {frame.ADVICE}")
+            if not isinstance(value, str) or "\0" in value:
+                raise click.UsageError(f"{where} {key}: not a string, or NUL; {frame.ADVICE}")
     return {
         name: {key: os.path.expanduser(value) for key, value in table.items()}
         for name, table in found.items()

@@ -218,6 +218,7 @@ def test_the_configuration_file_knows_the_secrets_of_accounts(
         ("[account.a]", '[account.a]: no account; give it url = "imaps://USER@HOST/"'),
         ('[account.a]\nurl = "imaps://a@b"\nurls = ""', "urls: no such key; did you mean url?"),
         ('[account.a]\nurl = "imaps://a@b"\ntls-ca = 1', "[account.a] tls-ca: not a string"),
+        ('[account.a]\nurl = "imaps://a@b"\ntls-ca = "\\u0000"', "[account.a] tls-ca: not a"),
     ],
 )
 def test_a_wrong_account_in_the_file_is_one_line(text, words, filled, nbspam, trained, config):
