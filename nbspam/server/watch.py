@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 from nbspam.arrays import today
 from nbspam.delivery.account import AccountToSort
@@ -26,6 +26,8 @@ from nbspam.server.supervisor import notify
 
 _IDLE_SECONDS = 600.0
 _POLL_SECONDS = 60.0  # where a server has no IDLE
+_ASKED_SECONDS = 10.0  # in which a client of the metrics asks
+_KIND = "Content-Type: application/openmetrics-text; version=1.0.0"
 _PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
 
 
@@ -172,25 +174,17 @@ def _metrics_served(listener: socket.socket, tally: AccountTally) -> Iterator[No
             f"--metrics: needs {error.name}; install it with: pip install 'nbspam[serve]'"
         ) from None
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 10.0
-
+    class Handler(BaseRequestHandler):
         def handle(self) -> None:
-            with suppress(OSError):  # the client has gone
-                super().handle()
+            with suppress(OSError):  # the client has gone, or asks for nothing
+                self.request.settimeout(_ASKED_SECONDS)
+                self.request.recv(1 << 16)  # not to its end, which a slow client could put off
+                text = open_metrics(tally, {})
+                head = f"HTTP/1.0 200 OK\r\n{_KIND}\r\nContent-Length: {len(text)}\r\n\r\n"
+                self.request.sendall(head.encode() + text)
 
-        def do_GET(self) -> None:
-            text = open_metrics(tally, {})
-            self.send_response(200)
-            self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0")
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
+    server = ThreadingTCPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
+    server.daemon_threads = True
     server.socket.close()
     server.socket = listener
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -20,7 +20,7 @@ from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, Log, ServerTally,
 from nbspam.server.watch import AccountTally, _metrics_served
 from nbspam.server.worker import _EventLoopWorker
 from nbspam.workers import fork
-from serving import ask, connected
+from serving import ask, connected, rest_of
 from support import SPAM
 
 
@@ -252,9 +252,11 @@ def test_answering_times_are_a_histogram():
 def test_clients_that_are_silent_or_go_hold_up_no_other_and_are_not_logged(capfd):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, served = listener.getsockname()[1], _metrics_served(listener, AccountTally())
-        with connected(port), served, connected(port) as gone:
+        with connected(port), served, connected(port) as gone, connected(port, 5) as slow:
             gone.send(b"GET ")
             gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("2i", 1, 0))
             gone.close()  # resets the other side
             assert b"nbspam_messages_total" in ask(port, b"GET / HTTP/1.0\r\n\r\n", timeout=5)
+            slow.send(b"G")
+            assert b"nbspam_messages_total" in rest_of(slow)
     assert capfd.readouterr().err == ""
