@@ -444,12 +444,17 @@ async def test_a_client_that_ends_while_it_waits_is_answered_and_closed(kind):
     assert (client.wire.is_closed, client.wire.is_ended) == (True, False)
 
 
-async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_until_then():
+@pytest.mark.parametrize(("ends", "limit"), [(False, 300), (True, 2)])
+async def test_who_does_not_read_its_answer_ends_in_time_and_its_bytes_count_until_then(
+    ends, limit
+):
     at = desk()
     client = await Client(SpamdConnection, at).send(check(SPAM, "PROCESS"))
     assert (client.is_over, at.held) == (True, len(client.answer))
     assert client.connection.kept == []
-    for seconds, is_aborted in ((299, False), (301, True)):
+    if ends:
+        at.end()
+    for seconds, is_aborted in ((limit - 1, False), (limit + 1, True)):
         at.sweep(now() + seconds)
         assert client.wire.is_aborted == is_aborted
     client.connection.connection_lost(None)
@@ -457,14 +462,15 @@ async def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_co
 
 
 @pytest.mark.parametrize("kind", [RspamdConnection, MilterConnection])
-async def test_who_does_not_take_its_answers_is_not_read_until_it_does(kind):
-    client = Client(kind, desk(waits=True))
-    for _ in range(2):
-        client.put(WHOLE[kind])
+async def test_what_follows_a_request_waits_for_the_answer_and_for_who_takes_none(kind):
+    at = desk(waits=True)
+    client = await Client(kind, at).send(WHOLE[kind])
+    client.put(WHOLE[kind])
+    await settled()
+    assert (client.wire.is_paused, len(at.judge.seen), b"pam" in client.answer) == (True, 1, False)
     client.connection.pause_writing()  # as a transport says that much waits to be sent
-    await go_on(client.desk)
-    assert b"pam" in client.answer
-    assert client.wire.is_paused
+    await go_on(at)
+    assert (client.wire.is_paused, len(at.judge.seen), b"pam" in client.answer) == (True, 2, True)
     client.connection.resume_writing()
     assert not client.wire.is_paused
 
@@ -481,12 +487,3 @@ async def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
     assert b"\r\nConnection: close\r\n" in asks.answer
     assert asks.is_over
     assert b"Spam: False" in slow.answer
-
-
-async def test_at_the_end_who_does_not_close_gets_two_seconds():
-    at = desk()
-    client = await Client(SpamdConnection, at).send(check(SPAM))
-    at.end()
-    for seconds, is_aborted in ((1, False), (3, True)):
-        at.sweep(now() + seconds)
-        assert client.wire.is_aborted == is_aborted

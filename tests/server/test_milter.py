@@ -1,6 +1,5 @@
 """The milter protocol, without a network: packets and what becomes of mail."""
 
-import asyncio
 import json
 import struct
 import time
@@ -12,7 +11,7 @@ import scripted
 from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.server.milter import MilterConnection
 from protocols import OFFER, milter_mail, offer, packet, packets
-from scripted import Client, desk, full, go_on
+from scripted import Client, desk, full
 
 LUNCH = b"Subject: lunch\n\nbuy now\r\n"
 PILLS = b"Subject: cheap pills\n\nbuy now\r\n"  # the scripted judge says .9
@@ -172,18 +171,6 @@ def test_an_aborted_message_leaves_nothing_behind():
     assert talk(OFFER, begun, abort).desk.held == 0
     for pieces in ((begun, abort), (begun,)):
         assert b"m" not in commands(answered(*pieces, milter_mail(LUNCH)))
-
-
-async def test_what_follows_an_end_waits_for_its_answer():
-    at = desk(waits=True)
-    client = await Client(MilterConnection, at).send(OFFER, milter_mail(PILLS))
-    assert client.wire.is_paused
-    client.put(milter_mail(LUNCH))
-    await asyncio.sleep(0)
-    assert len(at.judge.seen) == 1
-    await go_on(at)
-    assert commands(packets(client.answer)).count(b"c") == 2
-    assert not client.wire.is_paused
 
 
 def test_what_is_no_milter_is_closed_and_counted_and_macros_may_be_cut():

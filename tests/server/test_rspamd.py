@@ -217,16 +217,6 @@ def test_an_answer_to_head_has_no_body_that_would_begin_the_next_answer():
     assert (first[-4:], second[-10:]) == (b"\r\n\r\n", b"\r\n\r\npong\r\n")
 
 
-async def test_a_request_that_comes_before_the_answer_waits_for_it():
-    at = desk(waits=True)
-    client = await Client(RspamdConnection, at).send(post("/checkv2"))
-    client.put(get("/ping"))
-    assert (client.wire.is_paused, client.answer) == (True, b"")
-    await go_on(at)
-    assert [body[:5] for _, _, body in parsed(client.answer)] == [b'{"is_', b"pong\r"]
-    assert not client.wire.is_paused
-
-
 async def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
     at = desk(waits=True)
     request = post("/checkv2", SPAM, "Connection: close")
