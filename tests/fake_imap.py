@@ -275,9 +275,10 @@ class ImapHandler(socketserver.StreamRequestHandler):
         found = [m for m in found if ("\\Deleted" in m.flags) == (rest.split()[0] == "DELETED")]
         if "UNSEEN" in rest:
             found = [m for m in found if "\\Seen" not in m.flags]
-        wanted = {word.lower() for word in re.findall(r"KEYWORD (\S+?)\)?(?= |$)", rest)}
-        if wanted:
-            found = [m for m in found if wanted & {flag.lower() for flag in m.flags}]
+        for is_not in (False, True):
+            words = re.findall(rf" {'UN' * is_not}KEYWORD (\S+?)\)?(?= |$)", rest.lower(), re.I)
+            if words:
+                found = [m for m in found if bool({*words} & {*map(str.lower, m.flags)}) != is_not]
         return f"* SEARCH {' '.join(str(m.uid) for m in found)}\r\n".encode()
 
     def chosen(self, words):

@@ -283,9 +283,9 @@ class AccountMemory:
 
 JUNK, NOT_JUNK = "$Junk", "$NotJunk"
 # Keywords that mail programs set (Thunderbird, Apple Mail, RFC 9051), as these write them.
-_KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
+KEYWORDS = {"spam": (JUNK, "Junk"), "ham": (NOT_JUNK, "NonJunk", "NotJunk")}
 # As flags of messages, which are in small letters.
-_FLAGS = {name: frozenset(map(str.lower, words)) for name, words in _KEYWORDS.items()}
+_FLAGS = {name: frozenset(map(str.lower, words)) for name, words in KEYWORDS.items()}
 _SEEN = "\\seen"
 _AT_ONCE = 5000  # messages that stay, and are looked up and noted at once
 
@@ -461,7 +461,7 @@ class AccountLook:
         """Return the class that keywords state, by UID in the open folder; "": both classes."""
         opened = self.session.folder
         stated: dict[int, str] = {}
-        for name, (first, *others) in _KEYWORDS.items():
+        for name, (first, *others) in KEYWORDS.items():
             if _FLAGS[name] & opened.keywords:
                 either = [part for word in others for part in ("OR", "KEYWORD", word)]
                 for uid in self.session.uids(*criteria, *either, "KEYWORD", first):

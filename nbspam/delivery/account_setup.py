@@ -13,6 +13,7 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train_classifier
+from nbspam.delivery.account_look import KEYWORDS
 from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
@@ -33,7 +34,7 @@ SETUP_FOLDS = 10
 
 
 class SurveyedFolder(NamedTuple):
-    """A folder that matters, and how many messages it has that are not marked as deleted."""
+    """A folder that matters, and how many messages it has; see `_unmarked`."""
 
     name: str
     n_messages: int
@@ -73,8 +74,8 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     for use in ("inbox", "junk", "archive", "sent"):
         if (name := uses.get(use)) and name not in (each.name for each in found.values()):
             session.open(name)
-            n_unread = len(session.uids("UNSEEN")) if use == "junk" else 0
-            found[use] = SurveyedFolder(name, len(session.uids()), n_unread)
+            n_unread = len(_unmarked(session, use, "UNSEEN")) if use == "junk" else 0
+            found[use] = SurveyedFolder(name, len(_unmarked(session, use)), n_unread)
     where, junk, inbox = session.url.account, found.get("junk"), found["inbox"]
     if junk is None:
         raise InputError(f"{where}: no junk folder; name one by --spam-folder")
@@ -90,6 +91,12 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     return found
 
 
+def _unmarked(session: AccountSession, use: str, *criteria: str) -> Sequence[int]:
+    """Return the UIDs of the open folder that no mark calls deleted, or of the other class."""
+    marks = KEYWORDS["ham" if use == "junk" else "spam"]
+    return session.uids(*criteria, *(word for mark in marks for word in ("UNKEYWORD", mark)))
+
+
 def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day: int) -> FirstDay:
     """Return a model of a sample of an account by date, and what it would do.
 
@@ -99,7 +106,7 @@ def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day
     names = {use: folder.name for use, folder in survey.items()}
     for use, name in names.items():
         session.open(name)
-        uids[use] = session.uids()
+        uids[use] = _unmarked(session, use)
     newest = uids["inbox"][-min(_HELD_OUT, len(uids["inbox"]) // 4) :]
     uids["inbox"] = uids["inbox"][: -len(newest)]
     wanted = {use: uids[use] for use in ("inbox", "archive") if uids.get(use)}

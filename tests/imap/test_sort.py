@@ -945,6 +945,8 @@ def filled(server):
 
 def test_the_first_day_ends_with_a_model_and_what_to_type_next(filled, nbspam, tmp_path):
     model = tmp_path / "new" / "m.nbspam"
+    filled.put("INBOX", letter(spam, 80), flags="Junk")
+    filled.put("Junk", letter(ham, 80), flags="NonJunk")
     before = {name: filled.contents(name) for name in filled.folders}
     out = nbspam.out("setup", "-m", model, filled.url())
     lines = out.splitlines()
