@@ -118,8 +118,8 @@ def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamp
 # --- a trial ---------------------------------------------------------------------------
 
 HOUSE = LossMatrix(("inbox", "junk", "ask"), np.array([[0, 20, 0.2], [1, 0, 0.2]]))
-# Log-odds -4, 0, 4 are probabilities .018, .5, .982.
-Y, SCORE = [0, 1, 0, 1], [-4, 0, 4, 4]
+# Log-odds -4, 0, 4 are probabilities .018, .5, .982.  Two are equal but for their last digit.
+Y, SCORE = [0, 1, 0, 1], [-4, 0, 4, 4 - 1e-15]
 
 
 def test_answers_are_numbered_like_the_classes_followed_by_other_actions(few_resamples):
