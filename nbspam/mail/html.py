@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
+from nbspam.mail.css import read_block
 from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import (
     DECIDING,
@@ -82,6 +83,8 @@ _IDLE = re.compile(
     rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
 )
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
+# No value of another attribute that ends with ` style=`: an equals sign follows it.
+_STYLE = re.compile(rb' style="([^"=]{0,1000}+)"(?![^ ])')
 _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
 
@@ -263,6 +266,7 @@ def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:
 
 
 _KNOWN: dict[bytes, _Tag] = {}  # by what the parser writes
+_STYLES: dict[Any, bytes] = {}  # style attributes by what they say
 
 
 def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]:
@@ -275,7 +279,7 @@ def _tags_of(pieces: list[bytes]) -> tuple[list[_Tag], list[bytes], list[bytes]]
         written = pieces[2 * i + 1]
         tag = new.get(written)
         if tag is None:
-            tag, values = _read_link(written) or _read_brief(written)
+            tag, values = _read_new(written)
             if values:
                 for name, value in values.items():
                     (urls if name in _LINKS else titles).append(value)
@@ -404,21 +408,30 @@ def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, 
     return {b"href": page[1]} if page else {}
 
 
-def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
-    """Return the result of `_read_tag`, if its links and titles come first.
+def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
+    """Return the result of `_read_tag`; of what tells nothing apart, the tag is read once.
 
     Nearly all links are different, but the rests of their tags are not.
     """
     match = _LINK_FIRST.match(written)
     if match is None:
-        return None
+        brief = _brief(written)
+        if tag := _KNOWN.get(brief):
+            return tag, {}
+        match = _LINK_FIRST.match(brief)
+        if match is None:
+            tag, values = _read_tag(brief)
+            if not values:
+                _keep(brief, tag)
+            return tag, values
+        written = brief
     first, link, title = match.groups()
     rest = first + written[match.end() :]
     tag = _KNOWN.get(rest)
     if tag is None:
-        tag, values = _read_tag(first + b'=""' + written[match.end() :])
+        tag, values = _read_tag(_brief(first + b'=""' + written[match.end() :]))
         if values:
-            return None
+            return _read_tag(written)
         _keep(rest, tag)
     values = {b"href": _unescape(link.translate(_PLAIN))} if link else {}
     if title:
@@ -426,16 +439,31 @@ def _read_link(written: bytes) -> tuple[_Tag, dict[bytes, bytes]] | None:
     return tag, values
 
 
-def _read_brief(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
-    """Return the result of `_read_tag`; without idle attributes, far fewer tags differ."""
-    is_whole = _BRACKET in written or (written[0] == _FIRST_OF_INPUT and _BUTTON.match(written))
-    brief = written if is_whole else _IDLE.sub(b"", written)
-    if tag := _KNOWN.get(brief):
-        return tag, {}
-    tag, values = _read_link(brief) or _read_tag(brief)
-    if not values:
-        _keep(brief, tag)
-    return tag, values
+def _brief(written: bytes) -> bytes:
+    """Return a tag without idle attributes, and with a style that stands for all equal ones."""
+    if _BRACKET in written or (written[0] == _FIRST_OF_INPUT and _BUTTON.match(written)):
+        return written
+    brief = _IDLE.sub(b"", written)
+    style = _STYLE.search(brief)
+    if style is None:
+        return brief
+    stated = _same_style(style[1])
+    kept = b' style="%b"' % stated if stated else b""
+    return brief[: style.start()] + kept + brief[style.end() :]
+
+
+@lru_cache(_MAX_KNOWN)
+def _same_style(text: bytes) -> bytes:
+    """Return the first style attribute that says the same, which is empty if it says nothing."""
+    plain = text.translate(_PLAIN)
+    if plain.find(b"url(") >= 0 or plain.find(b"--") >= 0:  # links and variables
+        return text
+    block = read_block(_unescape(plain.replace(b"&nbsp;", _HARD_SPACE)))
+    is_white = _WHITE.search(b'"' + plain) is not None
+    said = *map(frozenset, map(dict.items, block)), is_white
+    if len(_STYLES) >= _MAX_KNOWN:
+        _STYLES.clear()
+    return _STYLES.setdefault(said, text if any(said) else b"")
 
 
 def _keep(written: bytes, tag: _Tag) -> None:
