@@ -8,6 +8,7 @@ identity, so that caches find quickly what follows from two of them.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -324,24 +325,27 @@ def start_tag(name: bytes, deciding: dict[bytes, bytes]) -> StartTag:
 ELEMENT = "element"  # reason of text that no style hides
 
 
+@dataclass(slots=True, eq=False)
 class Look:
     """How text looks; `why` says why it cannot be read, and is empty if it can."""
 
-    def __init__(self) -> None:
-        self.is_absent = False  # it takes no room
-        self.is_own = False  # nor would it without any style
-        self.is_away = False
-        self.closed = 0.0  # elements around it that show nothing but what opens them
-        self.shown = True
-        self.color = css.BLACK
-        self.letters = css.CURRENT
-        self.ground = css.WHITE  # opaque, or UNKNOWN
-        self.link = css.LINK
-        self.size = MEDIUM
-        self.opacity = 1.0
-        self.why = ""
+    is_absent: bool = False  # it takes no room
+    is_own: bool = False  # nor would it without any style
+    is_away: bool = False
+    closed: float = 0.0  # elements around it that show nothing but what opens them
+    shown: bool = True
+    color: css.Colour = css.BLACK
+    letters: css.Colour = css.CURRENT
+    ground: css.Colour = css.WHITE  # opaque, or UNKNOWN
+    link: css.Colour = css.LINK
+    size: float = MEDIUM
+    opacity: float = 1.0
+    why: str = field(init=False)
 
-    def reason(self) -> str:
+    def __post_init__(self) -> None:
+        self.why = self._reason()
+
+    def _reason(self) -> str:
         """Return why the text cannot be read."""
         if self.is_own or self.closed:
             return ELEMENT
@@ -359,32 +363,36 @@ class Look:
         return "colour" if css.is_near(seen, self.ground) else ""
 
 
-ROOT = Look()
+_same_look = lru_cache(_MAX_KNOWN)(Look)  # equal ones are one object
+ROOT = _same_look()
 
 
 @lru_cache(_MAX_KNOWN)
 def look_of(parent: Look, style: Style) -> Look:
     """Return the look of text in an element of a style, which stands in text of a look."""
-    look, changes = Look(), style.changes
-    look.is_absent = parent.is_absent or changes.is_absent
-    look.is_own = parent.is_own or changes.is_own
-    look.is_away = parent.is_away or changes.is_away
+    changes, closed = style.changes, 0.0
     if changes.closes >= 1 or parent.closed:
-        look.closed = max(parent.closed + changes.closes, 0.0)
-    look.shown = parent.shown if changes.shown is None else changes.shown
-    look.link = changes.link or parent.link
-    look.color = look.link if changes.is_link else changes.color or parent.color
-    look.letters = changes.letters or parent.letters
-    ground = look.color if changes.ground == css.CURRENT else changes.ground
+        closed = max(parent.closed + changes.closes, 0.0)
+    link = changes.link or parent.link
+    color = link if changes.is_link else changes.color or parent.color
+    ground = color if changes.ground == css.CURRENT else changes.ground
     if ground is not None and ground.alpha < 1:
         ground = css.laid_over(ground, parent.ground)
-    look.ground = ground or parent.ground
     size, is_relative = changes.size
     size *= parent.size if is_relative else 1
-    look.size = min(size * changes.zoom, _LARGEST)
-    look.opacity = parent.opacity * changes.opacity
-    look.why = look.reason()
-    return look
+    return _same_look(
+        parent.is_absent or changes.is_absent,
+        parent.is_own or changes.is_own,
+        parent.is_away or changes.is_away,
+        closed,
+        parent.shown if changes.shown is None else changes.shown,
+        color,
+        changes.letters or parent.letters,
+        ground or parent.ground,
+        link,
+        min(size * changes.zoom, _LARGEST),
+        parent.opacity * changes.opacity,
+    )
 
 
 # The text that a rule puts into elements: its most parts, and where they stand.
