@@ -54,7 +54,11 @@ _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
-_LINK_FIRST = re.compile(rb'(a href|img src)="([^"]*+)"(?: alt="([^"]*+)")?+')
+_LINK_FIRST = re.compile(
+    rb'(a href|img src)="([^"]*+)"'
+    rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+")*+'  # idle, as below
+    rb'(?: alt="([^"]*+)")?+'
+)
 _LINKS = frozenset(b"href xlink:href src srcset action formaction background data poster".split())
 # As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
@@ -78,7 +82,7 @@ _EVENT = re.compile(rb"on[a-z]+\Z")
 _IDLE = re.compile(
     rb" (?=[a-z]++=)(?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols"
     rb"|content|coords|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name"
-    rb"|noshade|nowrap|rel|rows|rules|selected|shape|size|start|target|type|usemap|valign"
+    rb"|noshade|nowrap|rel|role|rows|rules|selected|shape|size|start|target|type|usemap|valign"
     rb"|value|width|wrap)"
     rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
 )
@@ -534,17 +538,17 @@ def _looks(
 
     Elements are followed only if some of the different tags could hide text.
     """
-    # An image, as newsletters count their readers with, has no text that it could hide.
-    starts = {tag.start for tag in different if tag.start and tag.is_start}
-    path = sheet.path() if sheet else []
-    found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
-    styles = {start: style for start, style in found if style}
-    stated = [*styles.values(), *(sheet.styles(starts) if sheet and path else ())]
-    if not (could_hide(stated) or (sheet and sheet.has_variables)):
-        return []
-    # As every element is closed, elements of other names can be left out.
-    names = {start.name for start in styles}
-    followed = {tag for tag in different if path or tag.name in names}
+    path, styles, followed = sheet.path() if sheet else [], {}, set(different)
+    if not path:
+        # An image, as newsletters count their readers with, has no text that it could hide.
+        starts = {tag.start for tag in different if tag.start and tag.is_start}
+        found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
+        styles = {start: style for start, style in found if style}
+        if not could_hide(styles.values()):
+            return []
+        # As every element is closed, elements of other names can be left out.
+        names = {start.name for start in styles}
+        followed = {tag for tag in different if tag.name in names}
     changes: list[tuple[int, Look]] = []
     outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
     look = ROOT

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
@@ -111,11 +111,19 @@ class _Variables:
         self.values = values
 
 
-# Bits of the compounds that relatives of an element match: of all elements that it stands in, of
-# its parent, of all siblings before it, and of the last of them; and what it inherits.
-_Context = tuple[int, int, int, int, _Variables]
-_NO_VARIABLES = _Variables({})
-_NO_RELATIVES: _Context = (0, 0, 0, 0, _NO_VARIABLES)
+class _Context:
+    """What the relatives of an element say about it; equal ones of a sheet are one object."""
+
+    __slots__ = "inherited", "related"
+
+    def __init__(self, related: tuple[int, int, int, int], inherited: _Variables) -> None:
+        """related: bits of the compounds that relatives match, in the order of `_RELATIONS`: all
+        elements that it stands in, its parent, all siblings before it, and the last of them.
+        """
+        self.related, self.inherited = related, inherited
+
+
+_NO_RELATIVES = _Context((0, 0, 0, 0), _Variables({}))
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
 
 
@@ -235,6 +243,7 @@ class Sheet:
         self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
         self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
         self._steps: dict[tuple[StartTag, _Context], _AppliedRules] = {}
+        self._contexts: dict[Any, _Context] = {}
         self._blocks: dict[bytes, tuple[css.Block, bytes]] = {}  # of long declarations
         self._bits = 0
         self._left = _MAX_RESOLVED
@@ -251,19 +260,11 @@ class Sheet:
 
     def enter(self, path: list[_Context], tag: StartTag) -> _AppliedRules:
         """Enter an element on a path, and return how rules apply to it."""
-        step = self.step(tag, path[-1])
+        context = path[-1]
+        step = self._steps.get((tag, context)) or self._step(tag, context)
         path[-1] = step.behind
         path.append(step.inside)
         return step
-
-    def styles(self, tags: Iterable[StartTag]) -> Iterator[Style]:
-        """Yield the styles that single rules state for the keys of tags."""
-        keys = self._keys & frozenset().union(*[tag.keys for tag in tags])
-        # One block may have a hundred thousand selectors.
-        blocks = {id(rule.block): rule.block for key in keys for rule in self._rules_of(key)}
-        for block in blocks.values():
-            if style := style_of(b"", {}, [block]):
-                yield style
 
     def mark(self, trees: Sequence["LexborHTMLParser"], written: bytes) -> bool:
         """Mark elements that match compounds of the parser's engine; return whether any does.
@@ -344,27 +345,36 @@ class Sheet:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys):
             return tag.style
-        return self.step(tag, _NO_RELATIVES).style
+        step = self._steps.get((tag, _NO_RELATIVES)) or self._step(tag, _NO_RELATIVES)
+        return step.style
 
-    def step(self, tag: StartTag, context: _Context) -> _AppliedRules:
+    def _step(self, tag: StartTag, context: _Context) -> _AppliedRules:
         """Return how rules apply to an element in a context."""
-        step = self._steps.get((tag, context))
-        if step is None:
-            rules, gives = self._matching(tag, context)
-            outer, parent, earlier, _, inherited = context
-            behind = context
-            if self.has_siblings:
-                behind = outer, parent, earlier | gives, gives, inherited
-            style, inside = self._styled(tag, rules, inherited)
-            stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
-            texts = {text.is_before: text for text in stated}  # the strongest on each side
-            around = outer | gives, gives, 0, 0, inside
-            step = _AppliedRules(style, behind, around, [*texts.values()])
-            if tag.is_cached:
-                if len(self._steps) >= _MAX_STEPS:
-                    self._steps.clear()
-                self._steps[tag, context] = step
+        rules, gives = self._matching(tag, context.related)
+        outer, parent, earlier, _ = context.related
+        behind = context
+        if self.has_siblings:
+            related = outer, parent, earlier | gives, gives
+            behind = self._context(related, context.inherited)
+        style, variables = self._styled(tag, rules, context.inherited)
+        inside = self._context((outer | gives, gives, 0, 0), variables)
+        stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
+        texts = {text.is_before: text for text in stated}  # the strongest on each side
+        step = _AppliedRules(style, behind, inside, [*texts.values()])
+        if tag.is_cached:
+            if len(self._steps) >= _MAX_STEPS:
+                self._steps.clear()
+                self._contexts.clear()
+            self._steps[tag, context] = step
         return step
+
+    def _context(self, related: tuple[int, int, int, int], inherited: _Variables) -> _Context:
+        if related == _NO_RELATIVES.related and inherited is _NO_RELATIVES.inherited:
+            return _NO_RELATIVES
+        found = self._contexts.get((related, inherited))
+        if found is None:
+            found = self._contexts[related, inherited] = _Context(related, inherited)
+        return found
 
     def _styled(
         self, tag: StartTag, rules: Sequence[_StyleRule], inherited: _Variables
@@ -389,10 +399,9 @@ class Sheet:
         inside = inherited if variables is inherited.values else _Variables(variables)
         return style_of(tag.name, attributes, blocks), inside
 
-    def _matching(self, tag: StartTag, context: _Context) -> tuple[list[_StyleRule], int]:
+    def _matching(self, tag: StartTag, related: Sequence[int]) -> tuple[list[_StyleRule], int]:
         """Return the rules that apply to an element, the weakest first, and its bits."""
         rules: list[_StyleRule] = []
-        related = context[:4]
         for key in self._keys & tag.keys:
             found = self._rules_of(key)
             if key in self._others:
