@@ -433,9 +433,13 @@ def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     rest = first + written[match.end() :]
     tag = _KNOWN.get(rest)
     if tag is None:
-        tag, values = _read_tag(_brief(first + b'=""' + written[match.end() :]))
-        if values:
-            return _read_tag(written)
+        brief = _brief(first + b'=""' + written[match.end() :])
+        tag = _KNOWN.get(brief)
+        if tag is None:
+            tag, values = _read_tag(brief)
+            if values:
+                return _read_tag(written)
+            _keep(brief, tag)
         _keep(rest, tag)
     values = {b"href": _unescape(link.translate(_PLAIN))} if link else {}
     if title:
