@@ -28,13 +28,14 @@ from nbspam.mail.visibility import (
     VOID,
     Look,
     StartTag,
+    Style,
     could_hide,
     look_of,
     start_tag,
 )
 
 if TYPE_CHECKING:
-    from nbspam.mail.sheets import GeneratedText, Sheet
+    from nbspam.mail.sheets import Context, GeneratedText, Sheet
 
 _MAX_TAGS = 200_000  # of all documents of a message
 _MAX_KNOWN, _MAX_LENGTH = 16384, 1000  # tags that are cached, and their bytes
@@ -502,27 +503,29 @@ def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
 
     pieces: texts and, at odd places, the tags as they are written.
     """
-    path, left = sheet.path(), _MAX_GENERATED
-    at_ends: list[tuple[bytes, bytes]] = []  # names of open elements, and texts at their ends
+    context, left = sheet.root, _MAX_GENERATED
+    # Names of open elements, texts at their ends, and contexts behind them.
+    outside: list[tuple[bytes, bytes, "Context"]] = []
     for number, tag in enumerate(tags):
         place = 2 * number + 1
         if tag.start is None:
-            if at_ends and tag.name == at_ends[-1][0]:
-                pieces[place - 1] += at_ends.pop()[1]
-                path.pop()
+            if outside and tag.name == outside[-1][0]:
+                _, text, context = outside.pop()
+                pieces[place - 1] += text
             continue
-        texts = sheet.enter(path, tag.start).texts
+        _, behind, inside, texts = sheet.enter(tag.start, context)
         if not tag.is_start:
-            path.pop()
+            context = behind
             continue
         around = {True: b"", False: b""}
         if texts and tag.name != b"head":
             attributes = dict(_ATTRIBUTE.findall(pieces[place]))
-            for text in texts[:left]:
-                around[text.is_before] = _generated(text, attributes)
+            for each in texts[:left]:
+                around[each.is_before] = _generated(each, attributes)
             left = max(left - len(texts), 0)
         pieces[place + 1] = around[True] + pieces[place + 1]
-        at_ends.append((tag.name, around[False]))
+        outside.append((tag.name, around[False], behind))
+        context = inside
 
 
 def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
@@ -542,8 +545,10 @@ def _looks(
 
     Elements are followed only if some of the different tags could hide text.
     """
-    path, styles, followed = sheet.path() if sheet else [], {}, set(different)
-    if not path:
+    styles: dict[StartTag, Style] = {}
+    followed = set(different)
+    walked = sheet if sheet is not None and sheet.asks_for_relatives else None
+    if walked is None:
         # An image, as newsletters count their readers with, has no text that it could hide.
         starts = {tag.start for tag in different if tag.start and tag.is_start}
         found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
@@ -554,25 +559,29 @@ def _looks(
         names = {start.name for start in styles}
         followed = {tag for tag in different if tag.name in names}
     changes: list[tuple[int, Look]] = []
-    outside: list[tuple[bytes, Look]] = []  # names of open elements, and looks around them
-    look = ROOT
+    # Names of open elements, and looks around and contexts behind them.
+    outside: list[tuple[bytes, Look, "Context | None"]] = []
+    look, context = ROOT, walked.root if walked else None
     for number, tag in enumerate(tags):
         if tag not in followed:
             continue
-        now = look
-        if tag.start is None:
+        now, start = look, tag.start
+        if start is None:
             if outside and tag.name == outside[-1][0]:
-                now = outside.pop()[1]
-                if path:
-                    path.pop()
+                _, now, context = outside.pop()
         else:
-            style = sheet.enter(path, tag.start).style if sheet and path else styles.get(tag.start)
+            if walked is None or context is None:
+                style = styles.get(start)
+                behind = inside = None
+            else:
+                style, behind, inside, _ = walked.enter(start, context)
             if tag.is_start:
                 if style is not None and len(outside) < _MAX_DEPTH:
                     now = look_of(look, style)
-                outside.append((tag.name, look))
+                outside.append((tag.name, look, behind))
+                context = inside
             else:
-                del path[-1:]
+                context = behind
         if now is not look and (look.why or now.why):
             changes.append((number, now))
         look = now

@@ -111,7 +111,7 @@ class _Variables:
         self.values = values
 
 
-class _Context:
+class Context:
     """What the relatives of an element say about it; equal ones of a sheet are one object."""
 
     __slots__ = "inherited", "related"
@@ -123,7 +123,7 @@ class _Context:
         self.related, self.inherited = related, inherited
 
 
-_NO_RELATIVES = _Context((0, 0, 0, 0), _Variables({}))
+_NO_RELATIVES = Context((0, 0, 0, 0), _Variables({}))
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
 
 
@@ -148,7 +148,7 @@ class _StyleRule(NamedTuple):
     """Declarations or a text, and the conditions on an element for them to apply."""
 
     keys: frozenset[bytes]  # names, .classes, #ids and :marks
-    relation: int  # to the element that the compound before it matches, see `_Context`
+    relation: int  # to the element that the compound before it matches, see `Context`
     needs: int  # bit of that compound; 0 for nothing
     gives: int  # bit of this compound for the ones behind it; 0 for nothing
     weight: tuple[int, int]  # specificity, and the number of the rule
@@ -163,12 +163,12 @@ _NOTHING = css.Block({}, {})
 _Stated = tuple[int, _Selector, bytes | GeneratedText]
 
 
-class _AppliedRules(NamedTuple):
+class AppliedRules(NamedTuple):
     """How rules apply to an element."""
 
     style: Style | None
-    behind: _Context  # of its next sibling
-    inside: _Context  # of its children
+    behind: Context  # of its next sibling
+    inside: Context  # of its children
     texts: Sequence[GeneratedText]  # that rules put into it
 
 
@@ -231,6 +231,8 @@ def sheet_of(sheets: Sequence[bytes], tags: Sequence[StartTag]) -> "Sheet":
 class Sheet:
     """The rules of a document that could apply to its elements."""
 
+    root = _NO_RELATIVES  # the context of a document's first element
+
     def __init__(
         self, stated: _SheetText, others: list[_Stated], most: int, *, has_variables: bool
     ) -> None:
@@ -238,12 +240,12 @@ class Sheet:
         self.others, self.most, self.has_variables = others, most, has_variables
         self.has_texts = False  # whether rules put some into elements
         self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
-        self.has_siblings = False  # whether rules ask for siblings
+        self._asked = [0, 0, 0, 0]  # bits that rules ask for, by relation
         self._single = stated.single
         self._others: dict[bytes, list[_StyleRule]] = {}  # by their rarest key
         self._rules: dict[bytes, list[_StyleRule]] = {}  # of keys that were looked up
-        self._steps: dict[tuple[StartTag, _Context], _AppliedRules] = {}
-        self._contexts: dict[Any, _Context] = {}
+        self._steps: dict[tuple[StartTag, Context], AppliedRules] = {}
+        self._contexts: dict[Any, Context] = {}
         self._blocks: dict[bytes, tuple[css.Block, bytes]] = {}  # of long declarations
         self._bits = 0
         self._left = _MAX_RESOLVED
@@ -251,20 +253,14 @@ class Sheet:
             self._add(*rule)
         self._keys = {*self._single, *self._others}
 
-    def path(self) -> list[_Context]:
-        """Return the path to the root of a document, empty if no rule depends on other elements.
+    @property
+    def asks_for_relatives(self) -> bool:
+        """Whether rules depend on other elements, so that all of them have to be entered."""
+        return self._bits > 0 or self.has_variables or self.has_texts
 
-        It has the context of the next element in each element that is open.
-        """
-        return [_NO_RELATIVES] if self._bits > 0 or self.has_variables or self.has_texts else []
-
-    def enter(self, path: list[_Context], tag: StartTag) -> _AppliedRules:
-        """Enter an element on a path, and return how rules apply to it."""
-        context = path[-1]
-        step = self._steps.get((tag, context)) or self._step(tag, context)
-        path[-1] = step.behind
-        path.append(step.inside)
-        return step
+    def enter(self, tag: StartTag, context: Context) -> AppliedRules:
+        """Return how rules apply to an element in a context."""
+        return self._steps.get((tag, context)) or self._step(tag, context)
 
     def mark(self, trees: Sequence["LexborHTMLParser"], written: bytes) -> bool:
         """Mark elements that match compounds of the parser's engine; return whether any does.
@@ -320,7 +316,7 @@ class Sheet:
         relation, weight = selector.relations[-1], (selector.specificity, number)
         rules.append(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables, text))
         for rule in rules:
-            self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
+            self._asked[rule.relation] |= rule.needs
             self._others.setdefault(max(rule.keys, key=_rareness), []).append(rule)
 
     def _rules_of(self, key: bytes) -> list[_StyleRule]:
@@ -345,22 +341,25 @@ class Sheet:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys):
             return tag.style
-        step = self._steps.get((tag, _NO_RELATIVES)) or self._step(tag, _NO_RELATIVES)
-        return step.style
+        return self.enter(tag, _NO_RELATIVES).style
 
-    def _step(self, tag: StartTag, context: _Context) -> _AppliedRules:
-        """Return how rules apply to an element in a context."""
+    def _step(self, tag: StartTag, context: Context) -> AppliedRules:
         rules, gives = self._matching(tag, context.related)
         outer, parent, earlier, _ = context.related
-        behind = context
-        if self.has_siblings:
-            related = outer, parent, earlier | gives, gives
-            behind = self._context(related, context.inherited)
-        style, variables = self._styled(tag, rules, context.inherited)
-        inside = self._context((outer | gives, gives, 0, 0), variables)
-        stated = [rule.generated for rule in rules if rule.generated] if self.has_texts else ()
-        texts = {text.is_before: text for text in stated}  # the strongest on each side
-        step = _AppliedRules(style, behind, inside, [*texts.values()])
+        inherited, texts = context.inherited, {}
+        within, directly, after, next_to = self._asked
+        related = outer, parent, (earlier | gives) & after, gives & next_to
+        behind = self._context(related, inherited) if after or next_to else context
+        if self.has_variables:
+            style, inherited = self._resolved(tag, rules, inherited)
+        elif rules:
+            style = style_of(tag.name, tag.attributes, [rule.block for rule in rules])
+        else:
+            style = tag.style
+        if self.has_texts:  # the strongest on each side
+            texts = {each.generated.is_before: each.generated for each in rules if each.generated}
+        inside = self._context(((outer | gives) & within, gives & directly, 0, 0), inherited)
+        step = AppliedRules(style, behind, inside, [*texts.values()])
         if tag.is_cached:
             if len(self._steps) >= _MAX_STEPS:
                 self._steps.clear()
@@ -368,21 +367,20 @@ class Sheet:
             self._steps[tag, context] = step
         return step
 
-    def _context(self, related: tuple[int, int, int, int], inherited: _Variables) -> _Context:
+    def _context(self, related: tuple[int, int, int, int], inherited: _Variables) -> Context:
         if related == _NO_RELATIVES.related and inherited is _NO_RELATIVES.inherited:
             return _NO_RELATIVES
         found = self._contexts.get((related, inherited))
         if found is None:
-            found = self._contexts[related, inherited] = _Context(related, inherited)
+            found = self._contexts[related, inherited] = Context(related, inherited)
         return found
 
-    def _styled(
+    def _resolved(
         self, tag: StartTag, rules: Sequence[_StyleRule], inherited: _Variables
     ) -> tuple[Style | None, _Variables]:
-        """Return the style of an element under rules, and its variables."""
+        """Return the style of an element under rules with variables, and its variables."""
         own = tag.attributes.get(b"style", b"")
-        is_open = self.has_variables and self._left > 0
-        texts = [*[rule.text for rule in rules], own] if is_open else []
+        texts = [*[rule.text for rule in rules], own] if self._left > 0 else []
         text = b";".join([each for each in texts if b"--" in each])
         if not text:
             blocks = [rule.block for rule in rules]
