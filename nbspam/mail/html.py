@@ -56,7 +56,7 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINK_FIRST = re.compile(
-    rb'(a href|img src)="([^"]*+)"'
+    rb'((?:a|img) (href|src))="([^"]*+)"'
     rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+")*+'  # idle, as below
     rb'(?: alt="([^"]*+)")?+'
 )
@@ -414,42 +414,41 @@ def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, 
 
 
 def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
-    """Return the result of `_read_tag`; of what tells nothing apart, the tag is read once.
+    """Return the result of `_read_tag`, which reads tags once that differ in nothing telling.
 
     Nearly all links are different, but the rests of their tags are not.
     """
     match = _LINK_FIRST.match(written)
     if match is None:
-        brief = _brief(written)
-        if tag := _KNOWN.get(brief):
+        written = _brief(written)
+        if tag := _KNOWN.get(written):
             return tag, {}
-        match = _LINK_FIRST.match(brief)
+        match = _LINK_FIRST.match(written)
         if match is None:
-            tag, values = _read_tag(brief)
+            tag, values = _read_tag(written)
             if not values:
-                _keep(brief, tag)
+                _keep(written, tag)
             return tag, values
-        written = brief
-    first, link, title = match.groups()
+    first, name, link, title = match.groups()
     rest = first + written[match.end() :]
+    values = {name: _unescape(link.translate(_PLAIN))} if link else {}
+    if title:
+        values[b"alt"] = _unescape(title.translate(_PLAIN))
     tag = _KNOWN.get(rest)
     if tag is None:
         brief = _brief(first + b'=""' + written[match.end() :])
         tag = _KNOWN.get(brief)
         if tag is None:
-            tag, values = _read_tag(brief)
-            if values:
-                return _read_tag(written)
+            tag, others = _read_tag(brief)
+            if others:
+                return tag, {**values, **others}
             _keep(brief, tag)
         _keep(rest, tag)
-    values = {b"href": _unescape(link.translate(_PLAIN))} if link else {}
-    if title:
-        values[b"alt"] = _unescape(title.translate(_PLAIN))
     return tag, values
 
 
 def _brief(written: bytes) -> bytes:
-    """Return a tag without idle attributes, and with a style that stands for all equal ones."""
+    """Return a tag without idle attributes, and with one of all styles that say the same."""
     if _BRACKET in written or (written[0] == _FIRST_OF_INPUT and _BUTTON.match(written)):
         return written
     brief = _IDLE.sub(b"", written)
@@ -469,7 +468,7 @@ def _same_style(text: bytes) -> bytes:
         return text
     block = read_block(_unescape(plain.replace(b"&nbsp;", _HARD_SPACE)))
     is_white = _WHITE.search(b'"' + plain) is not None
-    said = *map(frozenset, map(dict.items, block)), is_white
+    said = frozenset(block.normal.items()), frozenset(block.important.items()), is_white
     if len(_STYLES) >= _MAX_KNOWN:
         _STYLES.clear()
     return _STYLES.setdefault(said, text if any(said) else b"")
@@ -505,7 +504,7 @@ def _generate(pieces: list[bytes], tags: list[_Tag], sheet: "Sheet") -> None:
     """
     context, left = sheet.root, _MAX_GENERATED
     # Names of open elements, texts at their ends, and contexts behind them.
-    outside: list[tuple[bytes, bytes, "Context"]] = []
+    outside: list[tuple[bytes, bytes, Context]] = []
     for number, tag in enumerate(tags):
         place = 2 * number + 1
         if tag.start is None:
@@ -560,7 +559,7 @@ def _looks(
         followed = {tag for tag in different if tag.name in names}
     changes: list[tuple[int, Look]] = []
     # Names of open elements, and looks around and contexts behind them.
-    outside: list[tuple[bytes, Look, "Context | None"]] = []
+    outside: list[tuple[bytes, Look, Context | None]] = []
     look, context = ROOT, walked.root if walked else None
     for number, tag in enumerate(tags):
         if tag not in followed:

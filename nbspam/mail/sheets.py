@@ -7,8 +7,9 @@ parser's own engine, which marks its elements.  A sheet is asked for a screen of
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # What is cached: numbers, and bytes of the longest.
 _MAX_SHEETS, _MAX_SHEET = 128, 20_000
 _MAX_SELECTORS, _MAX_SELECTOR = 8192, 100
-_MAX_STEPS = 512  # of one sheet
+_MAX_STEPS = 512  # of one sheet, and contexts
 _MAX_RESOLVED, _BYTES_OF_ONE = 1 << 20, 20  # bytes of variables, and of one that is inherited
 _LONGEST_SELECTOR = _MAX_NESTED = 10_000  # bytes of one that is read, and of those that others add
 # Bounds for hostile sheets.
@@ -111,16 +112,14 @@ class _Variables:
         self.values = values
 
 
+@dataclass(slots=True, eq=False)
 class Context:
     """What the relatives of an element say about it; equal ones of a sheet are one object."""
 
-    __slots__ = "inherited", "related"
-
-    def __init__(self, related: tuple[int, int, int, int], inherited: _Variables) -> None:
-        """related: bits of the compounds that relatives match, in the order of `_RELATIONS`: all
-        elements that it stands in, its parent, all siblings before it, and the last of them.
-        """
-        self.related, self.inherited = related, inherited
+    # Bits of the compounds that relatives match, in the order of _RELATIONS: all elements that it
+    # stands in, its parent, all siblings before it, and the last of them.
+    related: tuple[int, int, int, int]
+    inherited: _Variables
 
 
 _NO_RELATIVES = Context((0, 0, 0, 0), _Variables({}))
@@ -363,7 +362,6 @@ class Sheet:
         if tag.is_cached:
             if len(self._steps) >= _MAX_STEPS:
                 self._steps.clear()
-                self._contexts.clear()
             self._steps[tag, context] = step
         return step
 
@@ -372,6 +370,8 @@ class Sheet:
             return _NO_RELATIVES
         found = self._contexts.get((related, inherited))
         if found is None:
+            if len(self._contexts) >= _MAX_STEPS:
+                self._contexts.clear()
             found = self._contexts[related, inherited] = Context(related, inherited)
         return found
 

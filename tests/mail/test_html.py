@@ -50,6 +50,8 @@ def seen(html: str) -> str:
         ("a<xmp><b>&amp;</xmp>b", "a <b>&amp; b"),
         ("<table>a<tr><td>b</table>", "a b"),
         ("<title>hi</title>there", "there"),
+        ("<p title=' style=' style=' display:none'>a</p>b", "b"),
+        ("<p title=' width=' style='display:none'>a</p>b", "b"),
         ("one<select><option>two<option>three</select>", "one"),
     ],
 )
@@ -155,6 +157,7 @@ def test_alternative_texts_and_titles_are_kept_apart():
         ("<font color=#FFFFFF>x", "text-white", True),
         ("<font color='white'>x", "text-white", True),
         ("<p style='color: #fff'>x", "text-white", True),
+        ("<p style='color: rgb(255,255,255)'>x", "text-white", False),  # as it is written
         ("<td bgcolor=white>x", "text-white", False),
         ("<p style='background-color:#fff'>x", "text-white", False),
         ("a<font color=white>&nbsp; \n</font>b", "hidden-text", False),  # blanks

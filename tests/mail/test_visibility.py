@@ -730,6 +730,31 @@ def test_following_only_what_could_hide_changes_nothing(html):
         assert words_of(html) == quick
 
 
+ATTRIBUTES = st.sampled_from(
+    [
+        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c", "title=t",
+        "style='color:#fff'", "style='COLOR: white;margin:0'", "style='color:rgb(255,255,255)'",
+        "style='font:a'", "style='background:url(u)'", "style='--a:none;display:var(--a)'",
+        "title=' style='", "style=' display:none'", "style='display : none;x:y'",
+    ]
+)  # fmt: skip
+WRITTEN = st.builds(
+    lambda name, attributes: f"<{name} {' '.join(attributes)}>word ",
+    st.sampled_from(("a", "img", "p", "td")),
+    st.lists(ATTRIBUTES, max_size=4),
+)
+
+
+@examples(300)
+@given(st.lists(WRITTEN, max_size=8).map("".join))
+def test_tags_that_were_read_before_change_nothing(html):
+    found = read_html([html.encode()])
+    reader._KNOWN.clear()
+    reader._STYLES.clear()
+    reader._same_style.cache_clear()
+    assert read_html([html.encode()]) == found
+
+
 COLOURS = st.builds(css.Colour, *[st.integers(0, 255)] * 3, st.sampled_from((0.0, 0.5, 1.0)))
 
 
