@@ -74,7 +74,6 @@ _LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number
 # Closes what the markup before it may leave open.
 _CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*RAW, b"textarea"))
 _MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
-_TYPED = (b"input", b"meta")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
@@ -95,7 +94,6 @@ _FEW = 5  # words: if a document with an image has fewer, the image is the messa
 
 # Source text, which may be hostile.
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
-_RAW_END = re.compile(r"</(?:script|plaintext)", re.IGNORECASE)
 _TAG_START = re.compile(rb"<[a-zA-Z]")
 _PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
 # What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
@@ -174,19 +172,15 @@ def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
     """
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
-    if tags <= min(_FEW_TAGS, left) and not _may_take_long(html, size):
+    has_pages = size > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
+    may_take_long = len(html) > _FEW_BYTES or has_pages or _may_have_huge_tag(html)
+    if tags <= min(_FEW_TAGS, left) and not may_take_long:  # it might need quadratic time
         trees, rest = [LexborHTMLParser(html)], b""
     else:
         from nbspam.mail.trees import parse_in_parts  # late: few documents need it
 
         trees, rest = parse_in_parts(html, left)
     return _read(html, trees, rest), left - min(tags, left)
-
-
-def _may_take_long(html: bytes, size: int) -> bool:
-    """Return whether the parser may need quadratic time for a document of few tags."""
-    has_pages = size > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
-    return len(html) > _FEW_BYTES or has_pages or _may_have_huge_tag(html)
 
 
 def _may_have_huge_tag(html: bytes) -> bool:
@@ -224,8 +218,11 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     names = {tag.name for tag in different}
-    if not names.isdisjoint((b"script", b"plaintext")) and _remove_ends_in_text(trees):
-        return _read(html, trees, rest)
+    if not names.isdisjoint((b"script", b"plaintext")):
+        from nbspam.mail.trees import remove_ends_in_text
+
+        if remove_ends_in_text(trees):
+            return _read(html, trees, rest)
     if b"template" in names:
         tags = _without_idle_sheets(tags)
         different = dict.fromkeys(tags)
@@ -250,19 +247,6 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
-
-
-def _remove_ends_in_text(trees: Iterable[LexborHTMLParser]) -> bool:
-    """Remove end tags that are text, so that TAG finds none; return whether there were any.
-
-    There are some behind `<script><!--<script>`, and in scripts of drawings.
-    """
-    nodes = (node for tree in trees for node in tree.css("script, plaintext"))
-    children = [child for node in nodes for child in node.iter(include_text=True)]
-    texts = [child for child in children if child.is_text_node and _RAW_END.search(child.text())]
-    for text in texts:
-        text.replace_with(_RAW_END.sub(" ", text.text()))
-    return bool(texts)
 
 
 def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:
@@ -346,7 +330,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         return _Tag(name, False, None, b"\n" if name in _BREAKING else b""), {}
     deciding: dict[bytes, bytes] = {}
     attributes = _ATTRIBUTE.findall(plain)
-    values = _values_by_type(name, dict(attributes)) if name in _TYPED else {}
+    values = _values_by_type(name, dict(attributes)) if name in (b"input", b"meta") else {}
     for key, value in attributes:
         if key in DECIDING:
             deciding[key] = _unescape(value.replace(b"&nbsp;", _HARD_SPACE))  # no blank in CSS
@@ -421,14 +405,9 @@ def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     match = _LINK_FIRST.match(written)
     if match is None:
         written = _brief(written)
-        if tag := _KNOWN.get(written):
-            return tag, {}
         match = _LINK_FIRST.match(written)
         if match is None:
-            tag, values = _read_tag(written)
-            if not values:
-                _keep(written, tag)
-            return tag, values
+            return _read_once(written)
     first, name, link, title = match.groups()
     rest = first + written[match.end() :]
     values = {name: _unescape(link.translate(_PLAIN))} if link else {}
@@ -436,14 +415,19 @@ def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         values[b"alt"] = _unescape(title.translate(_PLAIN))
     tag = _KNOWN.get(rest)
     if tag is None:
-        brief = _brief(first + b'=""' + written[match.end() :])
-        tag = _KNOWN.get(brief)
-        if tag is None:
-            tag, others = _read_tag(brief)
-            if others:
-                return tag, {**values, **others}
-            _keep(brief, tag)
-        _keep(rest, tag)
+        tag, others = _read_once(_brief(first + b'=""' + written[match.end() :]))
+        values.update(others)
+        if not others:
+            _keep(rest, tag)
+    return tag, values
+
+
+def _read_once(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
+    if tag := _KNOWN.get(written):
+        return tag, {}
+    tag, values = _read_tag(written)
+    if not values:
+        _keep(written, tag)
     return tag, values
 
 
@@ -490,10 +474,9 @@ def _facts_of_comments(html: bytes, pieces: list[bytes], tags: list[_Tag]) -> se
     facts = set()
     if html.find(b"-->", html.rfind(b"<!--")) < 0:
         facts.add("comment-open")
-    for i in [i for i, tag in enumerate(tags) if tag is _COMMENT]:
-        if pieces[2 * i][-1:].isalpha() and pieces[2 * i + 2][:1].isalpha():
-            facts.add("comment-in-word")
-            break
+    places = [2 * i for i, tag in enumerate(tags) if tag is _COMMENT]
+    if any(pieces[i][-1:].isalpha() and pieces[i + 2][:1].isalpha() for i in places):
+        facts.add("comment-in-word")
     return facts
 
 

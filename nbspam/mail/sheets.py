@@ -122,7 +122,7 @@ class Context:
     inherited: _Variables
 
 
-_NO_RELATIVES = Context((0, 0, 0, 0), _Variables({}))
+_NO_VARIABLES = _Variables({})
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
 
 
@@ -230,8 +230,6 @@ def sheet_of(sheets: Sequence[bytes], tags: Sequence[StartTag]) -> "Sheet":
 class Sheet:
     """The rules of a document that could apply to its elements."""
 
-    root = _NO_RELATIVES  # the context of a document's first element
-
     def __init__(
         self, stated: _SheetText, others: list[_Stated], most: int, *, has_variables: bool
     ) -> None:
@@ -251,11 +249,9 @@ class Sheet:
         for rule in others:
             self._add(*rule)
         self._keys = {*self._single, *self._others}
-
-    @property
-    def asks_for_relatives(self) -> bool:
-        """Whether rules depend on other elements, so that all of them have to be entered."""
-        return self._bits > 0 or self.has_variables or self.has_texts
+        self.root = self._context((0, 0, 0, 0), _NO_VARIABLES)  # of a document's first element
+        # Whether rules depend on other elements, so that all of them have to be entered.
+        self.asks_for_relatives = self._bits > 0 or has_variables or self.has_texts
 
     def enter(self, tag: StartTag, context: Context) -> AppliedRules:
         """Return how rules apply to an element in a context."""
@@ -340,7 +336,7 @@ class Sheet:
         """Return the style of an element, if no rule asks for other elements."""
         if self._keys.isdisjoint(tag.keys):
             return tag.style
-        return self.enter(tag, _NO_RELATIVES).style
+        return self.enter(tag, self.root).style
 
     def _step(self, tag: StartTag, context: Context) -> AppliedRules:
         rules, gives = self._matching(tag, context.related)
@@ -366,8 +362,6 @@ class Sheet:
         return step
 
     def _context(self, related: tuple[int, int, int, int], inherited: _Variables) -> Context:
-        if related == _NO_RELATIVES.related and inherited is _NO_RELATIVES.inherited:
-            return _NO_RELATIVES
         found = self._contexts.get((related, inherited))
         if found is None:
             if len(self._contexts) >= _MAX_STEPS:
@@ -383,8 +377,7 @@ class Sheet:
         texts = [*[rule.text for rule in rules], own] if self._left > 0 else []
         text = b";".join([each for each in texts if b"--" in each])
         if not text:
-            blocks = [rule.block for rule in rules]
-            return style_of(tag.name, tag.attributes, blocks) if blocks else tag.style, inherited
+            return style_of(tag.name, tag.attributes, [rule.block for rule in rules]), inherited
         variables = css.custom_properties(text, inherited.values)
         texts = [css.with_values(each, variables) for each in texts]
         self._left -= sum(map(len, texts)) + _BYTES_OF_ONE * len(inherited.values)

@@ -1,4 +1,4 @@
-"""Parsing HTML that would take a parser much time or memory.
+"""Parsing HTML that would take a parser much time or memory, or mislead readers of its markup.
 
 lexbor takes quadratic time and memory for some markup.  So documents lose what no mail has, and
 long ones are cut into several.
@@ -6,6 +6,7 @@ long ones are cut into several.
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser
@@ -21,6 +22,7 @@ _CUT = b"<!--nbspam-cut-->"
 _MAX_OPEN = 200  # elements that go on behind a cut
 
 _NAME = re.compile(rb"[^!?/ >][^ >]*+")
+_RAW_END = re.compile(r"</(?:script|plaintext)", re.IGNORECASE)
 
 # Source text, which may be hostile.
 _FORMATTING_NAME = rb"(?=(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>])"
@@ -109,3 +111,16 @@ def _open_at_cut(tree: LexborHTMLParser) -> list[bytes] | None:
         elif open_tags and written[:1] == b"/":
             open_tags.pop()
     return None
+
+
+def remove_ends_in_text(trees: Iterable[LexborHTMLParser]) -> bool:
+    """Remove end tags that are text, so that TAG finds none; return whether there are any.
+
+    There are some behind `<script><!--<script>`, and in scripts of drawings.
+    """
+    nodes = (node for tree in trees for node in tree.css("script, plaintext"))
+    children = [child for node in nodes for child in node.iter(include_text=True)]
+    texts = [child for child in children if child.is_text_node and _RAW_END.search(child.text())]
+    for text in texts:
+        text.replace_with(_RAW_END.sub(" ", text.text()))
+    return bool(texts)

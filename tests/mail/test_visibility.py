@@ -732,7 +732,7 @@ def test_following_only_what_could_hide_changes_nothing(html):
 
 ATTRIBUTES = st.sampled_from(
     [
-        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c", "title=t",
+        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c",
         "style='color:#fff'", "style='COLOR: white;margin:0'", "style='color:rgb(255,255,255)'",
         "style='font:a'", "style='background:url(u)'", "style='--a:none;display:var(--a)'",
         "title=' style='", "style=' display:none'", "style='display : none;x:y'",
