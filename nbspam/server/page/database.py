@@ -129,15 +129,20 @@ class Database:
             yield connection
 
     def _connected(self) -> sqlite3.Connection:
+        if connection := self._found():
+            return connection
+        with locked(self.model):
+            return self._found() or self._begun()  # another worker may have been faster
+
+    def _found(self) -> sqlite3.Connection | None:
+        """Return a connection to the file, None if there is none or it is damaged."""
         try:
             check_own(self.path, self.model)  # SQLite would follow a link
             return self._prepared()
         except sqlite3.OperationalError:  # locked, or the disk is full
             raise
         except (FileNotFoundError, sqlite3.DatabaseError, ValueError):
-            pass
-        with locked(self.model):
-            return self._begun()
+            return None
 
     def _prepared(self) -> sqlite3.Connection:
         """Return a connection to a file that is ours; raises sqlite3.DatabaseError."""
@@ -154,9 +159,6 @@ class Database:
 
     def _begun(self) -> sqlite3.Connection:
         """Return a connection to a new file; put a damaged one aside."""
-        with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError, ValueError):
-            check_own(self.path, self.model)
-            return self._prepared()  # another worker was faster
         with contextlib.suppress(FileNotFoundError):
             os.replace(self.path, f"{self.path}.damaged")
         begun = f"{self.path}.new"

@@ -225,3 +225,14 @@ def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, 
     holder.close()
     assert keys(database) == ["a"]
     assert not (tmp_path / "m.review.damaged").exists()
+
+
+def test_a_file_that_another_worker_made_and_holds_is_kept(tmp_path, database, monkeypatch):
+    database.note([seen("a")])
+    held = sqlite3.OperationalError("database is locked")
+    held.sqlite_errorcode = sqlite3.SQLITE_BUSY
+    errors = iter((FileNotFoundError(), held))
+    monkeypatch.setattr(stored, "_connection", lambda _: raising(next(errors))())
+    with pytest.raises(ModelFileError, match="is locked"):
+        database.last_told()
+    assert not (tmp_path / "m.review.damaged").exists()
