@@ -34,10 +34,8 @@ _MAGIC = {
     b"*mbx*\r\n": "a mailbox in the format MBX",
     b"Dovecot-LZ4": "data compressed by LZ4",
 }
-_BEGINNINGS = tuple(_MAGIC)
 # Exim's files begin with their own names: the identity of a message, in two lengths, -H and -D.
 _OF_EXIM = rb"\w{6}-(?:\w{6}-\w\w|\w{11}-\w{4})-[HD]\n"
-_UNICODE = (b"\xff\xfe", b"\xfe\xff")
 _HEAD = 2048  # bytes
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
 # Control characters that texts do not have: all but white space, backspace, bell, and those that
@@ -66,11 +64,11 @@ def strangeness(data: bytes) -> str | None:
 
 
 def _binary_kind(head: bytes) -> str | None:
-    if head.startswith(_BEGINNINGS):
+    if head.startswith(tuple(_MAGIC)):
         return next(what for start, what in _MAGIC.items() if head.startswith(start))
     if re.match(_OF_EXIM, head):
         return "a queue file of Exim"
-    if head.startswith(_UNICODE):
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16
         return None
     if head.startswith(b"MZ") and b"\0" in head:
         return "a program"
