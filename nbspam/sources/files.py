@@ -11,7 +11,7 @@ import posixpath
 import re
 import stat
 import sys
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from itertools import islice
@@ -71,6 +71,7 @@ _JSON_BYTES = 64 << 20
 _TOKEN_BYTES = 1 << 28  # of a list of tokens
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
+MARKS_OF_UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)  # how files in it begin, as some programs save mail
 LONGEST_NAME = 40  # characters of a column's
 HEAD_BYTES = 1 << 16  # bytes read to recognise a file
 LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
@@ -478,6 +479,8 @@ def _problem(name: str, error: BaseException) -> str | None:
 def begins_with_from_line(head: bytes) -> bool:
     """Return whether bytes begin with the From_ line of an mbox."""
     # Some programs of Windows put a byte order mark before it, and others empty lines.
+    if head.startswith(MARKS_OF_UTF_16):
+        head = head[2:].replace(b"\0", b"")
     return FROM_LINE.match(head.lstrip(BOM_UTF8 + b"\r\n"), 0, LOOKAHEAD) is not None
 
 

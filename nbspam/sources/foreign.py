@@ -5,7 +5,7 @@ They get a verdict like any message, with a note; but no model learns from them.
 
 import re
 
-from nbspam.sources.files import COMPRESSIONS, TextColumns
+from nbspam.sources.files import COMPRESSIONS, MARKS_OF_UTF_16, TextColumns
 
 # Beginnings of files, and their formats.
 _MAGIC = {
@@ -68,7 +68,7 @@ def _binary_kind(head: bytes) -> str | None:
         return next(what for start, what in _MAGIC.items() if head.startswith(start))
     if re.match(_OF_EXIM, head):
         return "a queue file of Exim"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16
+    if head.startswith(MARKS_OF_UTF_16):
         return None
     if head.startswith(b"MZ") and b"\0" in head:
         return "a program"

@@ -39,7 +39,7 @@ it.
 
 import os
 import re
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, iterdecode
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -99,7 +99,7 @@ class Item(NamedTuple):
 def _message_in(name: str, data: bytes) -> bytes:
     """Return the message in a file, as a mail server or Apple Mail keeps it, or in UTF-16."""
     data = unpacked_message(data)
-    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+    if data.startswith(files.MARKS_OF_UTF_16):
         from nbspam.charsets import to_utf8  # late: few files need it
 
         return to_utf8(data, None)[0]
@@ -395,6 +395,8 @@ def _mbox_items(
     pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
     start = (head or next(pieces, b"")).removeprefix(BOM_UTF8)
     chunks: Iterable[bytes] = chain(filter(None, (start,)), pieces)
+    if start.startswith(files.MARKS_OF_UTF_16):
+        chunks = map(str.encode, iterdecode(chunks, "utf-16", "replace"))
     if b"\n" not in start:  # of a Mac before 2001
         chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
     messages = mbox_messages(chunks)

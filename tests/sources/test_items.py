@@ -66,6 +66,7 @@ STORES = {
     "MH": {"box/.mh_sequences": b"", **each("box/{}")},
     "Maildir": {"box/tmp/x": b"x", **MAILDIR},
     "mbox": {"box": MBOX},
+    "mbox in UTF-16": {"box": MBOX.decode().encode("utf-16")},
     "mbox of an old Mac": {"box": MBOX.replace(b"\n", b"\r")},
     "mbox.gz, and junk": {"box.gz": gzip.compress(MBOX) + b"junk"},
     "mbox.bz2, and junk": {"box.mbox.bz2": bz2.compress(MBOX) + b"junk"},
