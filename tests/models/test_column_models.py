@@ -262,6 +262,12 @@ def test_a_constant_column_is_no_evidence_even_if_its_mean_has_to_be_rounded(wei
         np.testing.assert_allclose(each.predict_proba([[0.1, 0.1], [0.2, 0.2]]), [prior, prior])
 
 
+def test_of_classes_that_are_equal_but_for_rounding_the_first_is_predicted():
+    X = np.array([[1, 1, 0, 0], [0, 1, 0, 1], [0, 1, 0, 1]])
+    model = CategoricalNB().fit([*X, *(1 - X)], [0] * 3 + [1] * 3)
+    assert model.predict([[0, 1, 1, 0]]) == [0]
+
+
 @pytest.mark.parametrize("constant", [0.0, 0.1, 37.5, 1_000_000.01, 1e17])
 def test_a_column_is_constant_again_when_its_only_other_numbers_are_unlearnt(constant):
     for n, other in product(range(2, 20), (1.0, 7.3, 1000.0)):
