@@ -105,7 +105,8 @@ def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
 
 async def test_a_byte_at_a_time_gives_the_same_answer():
     chunked = (
-        b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npills\r\n0\r\n\r\n"
+        b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"5;name=value\r\npills\r\n0\r\n\r\n"
     )
     for kind, stream, n_judged in (
         (SpamdConnection, check(SPAM, "PROCESS"), 1),

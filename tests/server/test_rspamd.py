@@ -195,14 +195,6 @@ async def test_a_message_that_gives_way_while_it_comes_has_one_answer_which_is_t
         assert (headers["connection"], client.desk.judge.seen) == ("close", [])
 
 
-def test_a_body_may_come_in_chunks():
-    pieces = b"".join(b"%x;name=value\r\n%s\r\n" % (1, SPAM[i : i + 1]) for i in range(len(SPAM)))
-    client = talk(CHUNKED + pieces + b"0\r\n\r\n")
-
-    assert client.desk.judge.seen == [SPAM]
-    assert not client.is_over
-
-
 def test_1_1_keeps_the_connection_and_1_0_does_not_unless_asked():
     assert not talk(get("/ping")).is_over
     assert talk(get("/ping", "Connection: close")).is_over
