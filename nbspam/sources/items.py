@@ -29,12 +29,12 @@ The first rule that fits decides the format of a path (unless a format is given)
 
 A path is one of this machine, or a URL, also of a folder or message in an account (`imaps://`). A
 file whose name has a further ending .gz, .bz2, .xz or .zst is decompressed, and so is a message
-that a mail server keeps compressed.  In a tree, to open few files, the name alone decides (mbox,
-archive or parquet; else a message), except that a file whose name has no digit and no dot
-("Inbox") is opened to recognise it, and that in a folder of at most 300 files, each may be an mbox
-("2024").  Names are in natural order.  Hidden files, indexes of mail programs, and messages that
-are marked as deleted (Maildir, mbox) are skipped; a folder is read once, whatever links lead to
-it.
+that a mail server keeps compressed; mail in UTF-16 with a byte order mark is decoded.  In a tree,
+to open few files, the name alone decides (mbox, archive or parquet; else a message), except that a
+file whose name has no digit and no dot ("Inbox") is opened to recognise it, and that in a folder
+of at most 300 files, each may be an mbox ("2024").  Names are in natural order.  Hidden files,
+indexes of mail programs, and messages that are marked as deleted (Maildir, mbox) are skipped; a
+folder is read once, whatever links lead to it.
 """
 
 import os
