@@ -24,15 +24,9 @@ _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
 
 # The prefix that the patterns expect for a namespace, if it is not the namespace's own name.
 _PREFIXES = {
-    b"wordprocessingml": b"w",
-    b"drawingml": b"a",
-    b"presentationml": b"p",
-    b"spreadsheetml": b"",
-    b"officeDocument": b"r",  # of relations, as the next one
-    b"package": b"",
-    b"drawing": b"draw",
-    b"xsl-fo-compatible": b"fo",
-}
+    b"wordprocessingml": b"w", b"drawingml": b"a", b"presentationml": b"p", b"spreadsheetml": b"",
+    b"officeDocument": b"r", b"package": b"", b"drawing": b"draw", b"xsl-fo-compatible": b"fo",
+}  # fmt: skip
 _NAMESPACE = re.compile(
     rb'xmlns(?::([\w.-]{1,40}))?="'
     rb"(?:http://[\w.]{1,40}/(?:ooxml/)?(\w{1,20}ml|officeDocument|package)/(?:2006/)?"
