@@ -364,7 +364,7 @@ def _stored_items(
     else:
         for number, row in enumerate(_rows(name, kind, stream, options), 1):
             row_name = row.name or f"{name}#{number}"
-            null = f"{row_name}: null instead of a text" if row.data is None else None
+            null = f"{row_name}: a row without a text" if row.data is None else None
             yield Item(row_name, label or row.label, row.data, row.is_text, null, series=name)
 
 

@@ -45,7 +45,7 @@ class TextRow(NamedTuple):
     """One text of a table, or one message."""
 
     label: str | None
-    data: bytes | None  # None: null
+    data: bytes | None  # None: null, or the row is too short
     name: str | None = None  # if a column holds names
     is_text: bool = True  # not mail
 
@@ -92,8 +92,7 @@ def _pick_cells(
         listener.table(None, files.NO_COLUMNS)
     else:
         listener.table(first, _named(first, places))
-    positions = places.positions
-    width, has_told = len(first), False
+    positions, width, has_told = places.positions, len(first), False
     for number, row in enumerate(rows, 1):
         listener.row(row)
         if len(row) > width and not has_told and any(row[width:]):
@@ -103,7 +102,8 @@ def _pick_cells(
                 " read: quote texts that hold a separator"
             )
         n_cells = len(row)
-        yield _text_of([row[at] if at < n_cells else "" for at in positions])
+        text = _text_of([row[at] if at < n_cells else "" for at in positions])
+        yield text if n_cells > min(places.text) else text._replace(data=None)
 
 
 def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:

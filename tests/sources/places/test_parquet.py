@@ -139,12 +139,13 @@ def test_classes_have_the_names_that_hugging_face_gives_them(metadata, found, tm
 
 def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_path):
     path = write(tmp_path / "a.parquet", {"text": ["x", None, ""], "name": ["a", "b", "c"]})
-    lines = tmp_path / "a.jsonl"
+    lines, cells = tmp_path / "a.jsonl", tmp_path / "a.csv"
+    cells.write_text("title,text\na,x\nb\nc,\n")
     lines.write_text('{"text": "x", "title": "a"}\n{"text": null}\n{"text": ""}\n')
-    for table, name in ((path, "b"), (lines, f"{lines}#2")):
+    for table, name in ((path, "b"), (lines, f"{lines}#2"), (cells, f"{cells}#2")):
         status, out, err = nbspam("classify", table)
         assert (status, out.count("\n")) == (1, 2)
-        assert err == f"nbspam: skipped {name}: null instead of a text\n"
+        assert err == f"nbspam: skipped {name}: a row without a text\n"
 
 
 # ---- commands ----
