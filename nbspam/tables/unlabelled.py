@@ -71,8 +71,8 @@ def train_by_em(
         restarts = _RESTARTS if is_hidden else 0
     check_number("restarts", restarts, 0, whole=True)
     rng = np.random.default_rng(checked_seed(seed))
-    starts = chain([data.expect(first).share], (data.random_share(rng) for _ in range(restarts)))
-    fit = em.likeliest(em.climb(data.maximise(share), data, stopping) for share in starts)
+    drawn = (data.maximise(data.random_share(rng)) for _ in range(restarts))
+    fit = em.likeliest(em.climb(each, data, stopping) for each in chain([first], drawn))
     classifier = replace(start, model=fit.model, by_em=True)
     n_labelled = int(known.sum())
     return em.EMReport(classifier, fit, weight, n_labelled, len(known) - n_labelled)

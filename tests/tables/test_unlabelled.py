@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from nbspam.models.em import stopping
 from nbspam.sources.records import Record
 from nbspam.store.open import load_classifier
 from nbspam.tables.training import TableSettings, read_table, table_rows, train_table
@@ -66,6 +67,15 @@ def test_a_weight_of_nothing_ignores_rows_without_a_class():
     # The labels of rows that are told to have none are not read.
     unlabelled = [r.cells for r in rows(30, 1, 0)]
     assert [r.cells for r in without_class(records, "y")] == unlabelled
+
+
+def test_a_round_divides_rows_by_the_model_of_those_with_a_class():
+    cells = [{"x": "plum", "y": "ham"}, {"x": "cash", "y": "spam"}, {"x": "plum", "y": ""}]
+    settings = TableSettings("y")
+    table = table_of([Record(f"#{i}", each) for i, each in enumerate(cells)], settings)
+    report = train_by_em(table, settings, stopping=stopping(1, None))
+    # By Laplace's rule P(plum | ham) is 2/3, and P(plum | spam) 1/3.
+    assert report.classifier.model.class_count_.tolist() == pytest.approx([1 + 2 / 3, 1 + 1 / 3])
 
 
 def test_the_prior_is_estimated_again_and_a_given_one_and_alpha_are_kept():
