@@ -445,7 +445,9 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
     def fitness(delimiter: str) -> tuple[bool, int]:
         rows = cuts[delimiter]
         widths = [len(row) for row in rows[whole] or rows] or [0]
-        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
+        # A quote within the first cell begins a cell of another delimiter.
+        is_split = widths[0] > 1 and '"' not in rows[0][0]
+        return is_split and len(set(widths)) == 1, widths[0]
 
     best = max(_DELIMITERS, key=fitness)
     return best, cuts[best][whole]

@@ -304,6 +304,7 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
         ),
         ("label,Kommentar\nham,x y\n", "csv", {}, [("ham", "x y")]),
         (f'"{LONG}",ham\nx y,spam\n', "csv", {}, [("ham", LONG), ("spam", "x y")]),
+        ('ham,"a; b; c"\nspam,"; d;"\n', "csv", {}, [("ham", "a; b; c"), ("spam", "; d;")]),
         (WIDE, "csv", {}, [("ham", "x y")]),
         # A column called as a class is a column beside another known name.
         ("text,spam\nx y,spam\nz w,ham\n", "csv", {}, [("spam", "x y"), ("ham", "z w")]),
