@@ -325,11 +325,6 @@ def test_a_message_that_its_owner_reads_while_others_are_read_is_not_passed_over
     assert [item.read() for item in items] == [b"two"]
 
 
-def test_a_folder_without_cur_and_new_is_not_a_maildir(tmp_path):
-    with pytest.raises(ValueError, match=r"not a Maildir \(no cur/ or new/\)"):
-        walked(tmp_path, kind="maildir")
-
-
 def test_links_are_followed_and_loops_end(tmp_path):
     fill(tmp_path / "elsewhere", "1")
     fill(tmp_path / "a", "b/2")

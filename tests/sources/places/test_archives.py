@@ -133,15 +133,6 @@ def test_names_that_a_zip_archive_has_in_two_charsets_are_read_on_any_python(tmp
     assert list(found(tmp_path / "a.zip")) == list(names)
 
 
-def test_archives_in_a_folder_are_read_with_its_class(tmp_path):
-    members = {"1.eml": HAM, "2.eml": SPAM}
-    archives = {"ham/2001.tar": packed(members), "spam/2001.zip": packed(members, "zip")}
-
-    labels = {name: label for name, (label, _) in found(write_files(tmp_path, archives)).items()}
-    stores = ("ham/2001.tar", "spam/2001.zip")
-    assert labels == {f"{s}#{n}.eml": s.partition("/")[0] for s in stores for n in (1, 2)}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_archive_trains_the_model_that_its_folder_trains(kind, exported, folder, tmp_path):
     members = {
