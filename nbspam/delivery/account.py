@@ -222,7 +222,8 @@ class AccountSorter:
         for folder, (validity, following) in list(numbers.items()):
             # A folder that is new since the last look may have been made for such a message.
             was_validity, first = before.get(folder, (validity, 1 if before else following))
-            if not gone or was_validity != validity or following <= first:
+            first = first if was_validity == validity else 1
+            if not gone or following <= first:
                 continue
             try:
                 self.session.open(folder)

@@ -345,6 +345,7 @@ def test_a_move_before_the_junk_folder_is_made_again_is_a_lesson(box):
     box.put("INBOX", *S[:2])
     box.sort()
     box.move(S[0], "Junk", "Archive")
+    box.server.renumber("Archive")
     box.server.folders["Junk"] = FakeFolder(99, "\\Junk")
     assert box.sort().learned == ["ham"]
     box.server.asked.clear()
