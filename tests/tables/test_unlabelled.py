@@ -70,10 +70,11 @@ def test_a_weight_of_nothing_ignores_rows_without_a_class():
 
 
 def test_a_round_divides_rows_by_the_model_of_those_with_a_class():
-    cells = [{"x": "plum", "y": "ham"}, {"x": "cash", "y": "spam"}, {"x": "plum", "y": ""}]
-    settings = TableSettings("y")
-    table = table_of([Record(f"#{i}", each) for i, each in enumerate(cells)], settings)
-    report = train_by_em(table, settings, stopping=stopping(1, None))
+    cells = {"x": "plum", "y": "ham"}, {"x": "cash", "y": "spam"}, {"x": "plum", "z": "1a"}
+    settings, records = TableSettings("y"), [Record("", each) for each in cells]
+    data = read_table(records, settings, with_unlabelled=True)
+    assert data.notes == ("column 'z' is empty in all rows with a class",)
+    report = train_by_em(data.table, settings, stopping=stopping(1, None))
     # By Laplace's rule P(plum | ham) is 2/3, and P(plum | spam) 1/3.
     assert report.classifier.model.class_count_.tolist() == pytest.approx([1 + 2 / 3, 1 + 1 / 3])
 
@@ -143,12 +144,6 @@ def test_unlabelled_tables_are_read_beside_labelled_ones(table, gaps, model):
     assert shares.sum() == pytest.approx(17 + 17 / 2)
     read = table.json("info")["read"]
     assert list(read.values()) == np.rint(shares).tolist()
-
-
-def test_a_column_that_only_rows_without_a_class_have_is_named():
-    records = [*rows(9, 1, 9), Record("more#1", {"length": "long", "y": ""})]
-    notes = read_table(records, TableSettings("y"), with_unlabelled=True).notes
-    assert notes == ("column 'length' is empty in all rows with a class",)
 
 
 def test_a_model_of_em_does_not_learn_on(table, gaps, model, tmp_path):
