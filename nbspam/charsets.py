@@ -23,8 +23,8 @@ _KNOWN = (
 )
 # Declared subsets of charsets, and the supersets in which the text really is; and names that
 # Python does not know.
-_CODECS = {
-    codec: names.split()
+_CODEC_OF = {
+    name: codec
     for codec, names in {
         "gb18030": "gb2312 gb_2312 gb_2312-80 gbk windows-936",
         "cp1252": "iso-8859-1 iso8859-1 latin1 latin-1",
@@ -36,8 +36,8 @@ _CODECS = {
         "utf-16": "unicode ucs-2 iso-10646-ucs-2",
         "utf-7": "unicode-1-1-utf-7",
     }.items()
+    for name in names.split()
 }
-_CODEC_OF = {name: codec for codec, names in _CODECS.items() for name in names}
 _ORDERED = re.compile(r"(iso-8859-[68])-[ei]")  # says in which order letters are shown, too
 # Charsets in which bytes below 128 are not always ASCII.
 _NOT_ASCII = re.compile(r"utf-?(7|16|32)|(cs)?iso-?2022|hz")

@@ -6,7 +6,7 @@ The last part looks inside: the tokens of items, and the strongest tokens of a m
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union
 
 import numpy as np
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nbspam.classifier.blend import Blend
     from nbspam.classifier.features import FeatureClassifier
     from nbspam.classifier.sum import LogTables
-    from nbspam.mail.verdict_headers import HeaderChoices
+    from nbspam.mail.headers import HeaderChoices
 
 TOKENS_KIND = "tokens"  # the kind of these models; files that state no kind hold one
 
@@ -292,7 +292,7 @@ def judge_and_mark(
         if explanation is not None:
             explanation = classifier.lists.explanation(item, explanation, rule)
     learned = None if sure is None else sure_label(own, verdict, sure)
-    wanted = replace(wanted, learned=learned)
+    wanted = wanted._replace(learned=learned)
     return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole), learned
 
 

@@ -54,7 +54,7 @@ class FeatureClassifier(verdicts.AnyClassifier):
         """The evidence of each token alone, by naive Bayes: nats, (n_features, n_classes)."""
         table = self.table
         plain = BernoulliNB.from_counts(table.class_count, table.feature_count.T, table.classes)
-        return plain.tables().weight
+        return np.asarray(plain.tables().weight)
 
     def chunks(self, inputs: Iterable[Item], jobs: Workers = 1) -> Iterator[list[Item]]:
         """Yield the items in chunks; a process works on one chunk at a time."""

@@ -11,8 +11,9 @@ import click
 from nbspam.arrays import today
 from nbspam.cli import options, output
 from nbspam.cli.frame import Command, diagnose, subcommand
-from nbspam.delivery.filter import Additions, copy_message, filter_message
+from nbspam.delivery.filter import copy_message, filter_message
 from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.mail.headers import HeaderChoices
 from nbspam.printing import printable
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ class PassThrough(Command):
 
 
 addition_options = options.filling(
-    Additions,
-    "additions",
+    HeaderChoices,
+    "wanted",
     click.option("--bogosity", is_flag=True, help="Add the header of bogofilter, X-Bogosity."),
     click.option(
         "--spam-status",
@@ -93,7 +94,7 @@ addition_options = options.filling(
 def filter_command(
     model_path: str,
     decision: options.Decision,
-    additions: Additions,
+    wanted: HeaderChoices,
     learn: str,
     sure: float,
     tempfail: bool,  # which `main` heeds
@@ -115,7 +116,7 @@ def filter_command(
     output.tell_waiting(["-"])
     confidence = sure if learn == "confident" else None
     rule = partial(options.rule_of, decision)
-    for note in filter_message(*_streams(), model_path, rule, additions, confidence, today()):
+    for note in filter_message(*_streams(), model_path, rule, wanted, confidence, today()):
         output.warn(note)
 
 

@@ -245,7 +245,8 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
 
     values: of the options, by parameter.
     """
-    from nbspam.mail.verdict_headers import HeaderChoices, check_labels, checked_tag
+    from nbspam.mail.headers import HeaderChoices
+    from nbspam.mail.verdict_headers import check_labels, checked_tag
     from nbspam.server.choices import ServerChoices
     from nbspam.server.supervisor import password_in
     from nbspam.settings import PRESETS

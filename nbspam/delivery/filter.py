@@ -6,10 +6,10 @@ read, and nothing is learned before the message has passed.
 
 import shutil
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 from nbspam.errors import NbspamError
-from nbspam.mail.headers import MAX_BYTES
+from nbspam.mail.headers import MAX_BYTES, HeaderChoices
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 16
 _NOT_LEARNED = "the message is through, and was not learned"
-
-
-class Additions(NamedTuple):
-    """Additions to a message beside the header X-Nbspam."""
-
-    bogosity: bool = False
-    spam_status: bool = False
-    subject_tag: str | None = None
-    explain: bool = False
 
 
 def copy_message(
@@ -68,7 +59,7 @@ def filter_message(
     sink: BinaryIO,
     model_path: str,
     rule_of: "Callable[[Classifier], Rule]",
-    additions: Additions,
+    wanted: HeaderChoices,
     sure: float | None,
     day: int,
 ) -> list[str]:
@@ -84,7 +75,6 @@ def filter_message(
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
         from nbspam.classifier.classifier import judge_and_mark
-        from nbspam.mail.verdict_headers import HeaderChoices
         from nbspam.sources.items import begins_like_mail
         from nbspam.store.open import load_tokens, with_lists
 
@@ -97,7 +87,6 @@ def filter_message(
 
             if strange := strangeness(data):
                 notes.append(f"{_NOT_LEARNED}: {strange}")
-        wanted = HeaderChoices(**additions._asdict())
         least = sure if whole and not strange else None
         rule = rule_of(classifier)
         _, pieces, label = judge_and_mark(classifier, rule, wanted, data, whole, least)

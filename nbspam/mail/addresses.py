@@ -251,13 +251,14 @@ class AddressLists(NamedTuple):
     verbs: dict[str, str]  # "allow" or "deny", by address
     trusted: str | None = None  # an authserv-id of RFC 8601
 
-    def match(
-        self, data: bytes, recipient: str = "", trusted: str | None = None
-    ) -> ListMatch | None:
+    def trusting(self, server: str | None) -> "AddressLists":
+        """Return the lists with the server that the model trusts, unless they name one."""
+        return self._replace(trusted=self.trusted or server)
+
+    def match(self, data: bytes, recipient: str = "") -> ListMatch | None:
         """Return the most specific line that a message fits, None if there is none.
 
-        recipient: as the mail system names it, from `judge.known_as`.  trusted: the server that
-        the model trusts, if the lists name none.
+        recipient: as the mail system names it, from `judge.known_as`.
         """
         head = read_correspondence(headers.open_message(data))
         senders = head.mailboxes(b"from")
@@ -277,7 +278,7 @@ class AddressLists(NamedTuple):
             is_denied = self.verbs[key] == "deny"
             why = "denied" if is_denied else "the mail system names the recipient"
             return ListMatch(line, CERTAIN if is_denied else -CERTAIN, why, is_denied)
-        server = self.trusted or trusted
+        server = self.trusted
         checks = [] if server is None else head.checks(server) or []
         if key.startswith("list:"):  # DMARC is about the sender, not the list
             senders = [Mailbox(b"", f"list@{key[5:]}".encode())]
@@ -290,6 +291,16 @@ class AddressLists(NamedTuple):
         if is_genuine:
             return ListMatch(line, -CERTAIN, f"{server} says that it is genuine", True)
         return ListMatch(line, -HINT, f"a hint: {server} does not say that it is genuine")
+
+    def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
+        """Return the verdict on a message by model and lists."""
+        match = self.match(item.read())
+        return verdict if match is None else listed_verdict(verdict, match, rule)
+
+    def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
+        """Return the explanation of a message by model and lists."""
+        match = self.match(item.read())
+        return found if match is None else listed_explanation(found, match, rule)
 
 
 def _text(data: bytes) -> str:
@@ -454,20 +465,3 @@ class ListsInUse:
             self._held[model] = stamp, None
             self._held[model] = stamp, read_lists(model) if stamp else None
         return self._held[model][1]
-
-
-class ListsBeside(NamedTuple):
-    """The lists beside a classifier, which change its verdicts and explanations."""
-
-    lists: AddressLists
-    trusted: str | None  # the server that the model trusts
-
-    def verdict(self, item: Any, verdict: Verdict, rule: Rule) -> Verdict:
-        """Return the verdict on a message by model and lists."""
-        match = self.lists.match(item.read(), trusted=self.trusted)
-        return verdict if match is None else listed_verdict(verdict, match, rule)
-
-    def explanation(self, item: Any, found: Explanation, rule: Rule) -> Explanation:
-        """Return the explanation of a message by model and lists."""
-        match = self.lists.match(item.read(), trusted=self.trusted)
-        return found if match is None else listed_explanation(found, match, rule)

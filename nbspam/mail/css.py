@@ -350,14 +350,10 @@ def with_values(
 
     missing: stands for a variable that has neither.
     """
-
-    def value_of(match: re.Match[bytes]) -> bytes:
-        return properties.get(match[1]) or match[2] or missing
-
     for _ in range(_MAX_STEPS):  # a fallback may be a variable
         if b"var(" not in text or len(text) > _MAX_TEXT:
             break
-        text = _VARIABLE.sub(value_of, text)
+        text = _VARIABLE.sub(lambda name: properties.get(name[1]) or name[2] or missing, text)
     return text
 
 

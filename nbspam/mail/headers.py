@@ -16,8 +16,8 @@ from typing import NamedTuple
 from nbspam.charsets import ESCAPE, NO_GUESS, CharsetGuess, is_utf8, to_utf8
 from nbspam.printing import printable
 
-# Bytes of a message that are read, attachments included.  Defined here and not in `message`,
-# because `filter` needs it and must pass mail through even if numpy cannot be imported.
+# Bytes of a message that are read, attachments included.  Defined here and not in `message`, as
+# HeaderChoices is, because `filter` must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
 # Bytes of a head in which a Message-ID is looked for, and characters of it that are told.
 _ID_WITHIN, _MAX_ID = 1 << 16, 998
@@ -74,6 +74,16 @@ class ReadingLimits(NamedTuple):
 
 
 LIMITS = ReadingLimits()
+
+
+class HeaderChoices(NamedTuple):
+    """The headers to write into a message besides our own."""
+
+    bogosity: bool = False  # bogofilter's header
+    spam_status: bool = False  # SpamAssassin's headers
+    subject_tag: str | None = None  # put before the subject of spam
+    explain: bool = False  # our header that explains the verdict
+    learned: str | None = None  # the class as which the message is learned; see `sure_label`
 
 
 # --- which headers are evidence --------------------------------------------------------------

@@ -312,7 +312,8 @@ class Sheet:
         rules.append(_StyleRule(keys[-1], relation, needs, 0, weight, block, variables, text))
         for rule in rules:
             self._asked[rule.relation] |= rule.needs
-            self._others.setdefault(max(rule.keys, key=_rareness), []).append(rule)
+            rarest = max(rule.keys, key=lambda key: (_weight_of(key), key))
+            self._others.setdefault(rarest, []).append(rule)
 
     def _rules_of(self, key: bytes) -> list[_StyleRule]:
         """Return the rules that elements with a key are compared with."""
@@ -479,10 +480,6 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
                 return [], []
             relations[-1] = relation
     return ([], []) if relations[-1] else (compounds, relations[:-1])
-
-
-def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
-    return key.startswith((b"#", b":")), key.startswith(b"."), key
 
 
 def _weight_of(key: bytes) -> int:

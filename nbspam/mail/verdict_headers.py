@@ -9,13 +9,12 @@ either way is removed.
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from math import log
 
 from nbspam import __version__
 from nbspam.decision import HAM_AND_SPAM, UNSURE, Cutoffs, Rule
 from nbspam.errors import UsageError
-from nbspam.mail.headers import looks_like_header
+from nbspam.mail.headers import HeaderChoices, looks_like_header
 from nbspam.printing import printable
 from nbspam.verdicts import Explanation, Verdict
 
@@ -35,22 +34,11 @@ _BAYES = ("00", "05", "20", "40", "50", "60", "80", "95", "99")
 _BAYES_FROM = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderChoices:
-    """The headers to write into a message besides our own."""
-
-    bogosity: bool = False  # bogofilter's header
-    spam_status: bool = False  # SpamAssassin's headers
-    subject_tag: str | None = None  # put before the subject of spam
-    explain: bool = False  # our header that explains the verdict
-    learned: str | None = None  # the class as which the message is learned; see `sure_label`
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the headers we write; those found in the message are removed."""
-        names = [VERDICT, EXPLANATION]
-        names += [BOGOSITY] * self.bogosity
-        return names + [SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS] * self.spam_status
+def names_of(wanted: HeaderChoices) -> list[str]:
+    """Return the names of the headers we write; those found in the message are removed."""
+    names = [VERDICT, EXPLANATION]
+    names += [BOGOSITY] * wanted.bogosity
+    return names + [SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS] * wanted.spam_status
 
 
 def check_wanted(wanted: HeaderChoices, labels: tuple[str, ...]) -> None:
@@ -86,7 +74,7 @@ def with_verdict(
     tag = b""
     if wanted.subject_tag is not None and verdict.label == "spam":
         tag = checked_tag(wanted.subject_tag)
-    return with_headers(data, headers, wanted.names, tag, whole)
+    return with_headers(data, headers, names_of(wanted), tag, whole)
 
 
 def headers_of(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -134,24 +134,9 @@ class Expected:
         return self.log_prior + self.of_known + completed
 
 
-class Incomplete(Protocol):
-    """Data of which a part was not observed, and how they are completed and learned."""
-
-    @property
-    def n_docs(self) -> float:
-        """The number of documents, or the sum of their weights."""
-
-    def expect(self, model: Any) -> Expected:
-        """Return the E step under a model; raises DataError if a probability has become 0."""
-
-    def maximise(self, share: Array) -> Any:
-        """Return the model that the M step trains on data completed by these shares."""
-
-    def change(self, new: Any, old: Any) -> float:
-        """Return the largest change of any parameter from one model to the next."""
-
-
-def climb(start: Any, data: Incomplete, stopping: Stopping = AT_CONVERGENCE) -> Fit:
+def climb(
+    start: Any, data: UnlabelledDocuments | Completions, stopping: Stopping = AT_CONVERGENCE
+) -> Fit:
     """Return the model that EM reaches from a start; raises DataError."""
     model = start
     before = expected = data.expect(start)
@@ -174,7 +159,7 @@ def likeliest(fits: Iterator[Fit]) -> Fit:
 
 
 def mixture(
-    data: Incomplete,
+    data: UnlabelledDocuments | Completions,
     k: int,
     rng: np.random.Generator,
     restarts: int = 5,

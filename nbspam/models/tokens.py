@@ -156,11 +156,6 @@ class LinearModel(SmoothedModel):
     def _best_alpha(self) -> float:
         raise NotImplementedError
 
-    def tables(self) -> Tables:
-        """Return intercept and weight, cached until a sum or a parameter changes."""
-        tables: Tables = super().tables()
-        return tables
-
     def contributions(self, X: Any, label: Any = None) -> Contributions:
         """Return the terms in nats that add up to the score of each document.
 
@@ -190,7 +185,7 @@ class LinearModel(SmoothedModel):
         return Contributions(float(intercept @ sign[chosen]), terms)
 
     def _joint_log_proba(self, X: Any) -> Array:
-        return self.tables().joint_log_proba(self._events(X))
+        return np.asarray(self.tables().joint_log_proba(self._events(X)))
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return {"feature_count_": sums_by_class(self._events(X), code, weight, n_classes)}

@@ -25,7 +25,7 @@ from nbspam.decision import Rule
 from nbspam.disk import locked, open_own, parent_folder, replacing, resolved
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook
-from nbspam.mail.verdict_headers import HeaderChoices
+from nbspam.mail.headers import HeaderChoices
 from nbspam.server.metrics import Log, ServerTally
 from nbspam.store.model import StoredModel
 

@@ -324,7 +324,7 @@ class BatchJudge:
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
         owners = self._own_counts(cases)
-        lists, trusted = self._lists_of(cases), classifier.settings.authserv_id
+        lists, server = self._lists_of(cases), classifier.settings.authserv_id
         if any(own is not None for own in owners):
             verdicts = iter(personal.classify(classifier, items, owners, rule))
         else:
@@ -344,7 +344,8 @@ class BatchJudge:
             own_rule = personal.rule_for(classifier, own, rule)
             lack = personal.lack_of_own(classifier, own)
             given = Judgement(verdict, own_rule, why, lack, learned, is_known)
-            matches = (each.match(case.data, case.user, trusted) for each in lists[case.user])
+            own_lists = (each.trusting(server) for each in lists[case.user])
+            matches = (each.match(case.data, case.user) for each in own_lists)
             found.append(_listed(given, next(filter(None, matches), None)))
         return found
 

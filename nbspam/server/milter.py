@@ -8,7 +8,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from nbspam.mail.verdict_headers import headers_of
+from nbspam.mail.verdict_headers import headers_of, names_of
 from nbspam.server.connection import Connection, Desk, TroubleError, is_spam
 from nbspam.server.judge import Judgement, known_as, user_of
 
@@ -58,7 +58,7 @@ class MilterConnection(Connection):
         self.buffer = bytearray()
         self.actions = 0
         self.unanswered = 0  # flags of commands to which no answer is expected
-        self.filters = {each.lower().encode() for each in desk.choices.headers.names}
+        self.filters = {each.lower().encode() for each in names_of(desk.choices.headers)}
         # The names of its headers that only filters write, in lower case, each with NUL behind it:
         # a sender may write a million, and objects would take seven times the memory.
         self.ours = bytearray()

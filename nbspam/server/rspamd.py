@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
 from nbspam.counts.lessons import Outcome
-from nbspam.mail.headers import message_id
-from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
+from nbspam.mail.headers import HeaderChoices, message_id
+from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of
 from nbspam.printing import readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
@@ -220,7 +220,7 @@ _UNJUDGED = {
     "action": "no action",
     "symbols": {},
     "messages": {},
-    "milter": {"remove_headers": dict.fromkeys(_WANTED.names, 0)},
+    "milter": {"remove_headers": dict.fromkeys(names_of(_WANTED), 0)},
 }
 
 
@@ -297,7 +297,7 @@ class RspamdConnection(HttpConnection):
                         name: {"value": value, "order": 0}
                         for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
                     },
-                    "remove_headers": dict.fromkeys(_WANTED.names, 0),
+                    "remove_headers": dict.fromkeys(names_of(_WANTED), 0),
                 },
             },
         )

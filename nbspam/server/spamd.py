@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nbspam.counts.lessons import Outcome
-from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
+from nbspam.mail.headers import HeaderChoices
+from nbspam.mail.verdict_headers import REQUIRED, with_verdict
 from nbspam.printing import printable
 from nbspam.server import connection
 from nbspam.server.judge import Judgement

@@ -53,13 +53,13 @@ def with_lists(classifier: _Classifier, path: str) -> _Classifier:
     """Return a classifier of mail with the lists beside its model; raises InputError."""
     if not os.path.lexists(f"{resolved(path)}.lists"):  # no start waits for imports
         return classifier
-    from nbspam.mail.addresses import ListsBeside, read_lists
+    from nbspam.mail.addresses import read_lists
 
     if not isinstance(classifier, Classifier) or classifier.settings.reading != "mail":
         return classifier
     if classifier.classes != HAM_AND_SPAM or (lists := read_lists(path)) is None:
         return classifier
-    return replace(classifier, lists=ListsBeside(lists, classifier.settings.authserv_id))
+    return replace(classifier, lists=lists.trusting(classifier.settings.authserv_id))
 
 
 def load_tokens(path: str) -> Classifier:

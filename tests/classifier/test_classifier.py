@@ -17,8 +17,8 @@ from nbspam.classifier.sum import log_tables
 from nbspam.classifier.training import learn_items
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
+from nbspam.mail.headers import HeaderChoices
 from nbspam.mail.message import parse_message
-from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens as load

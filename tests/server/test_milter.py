@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 import scripted
-from nbspam.mail.verdict_headers import HeaderChoices
+from nbspam.mail.headers import HeaderChoices
 from nbspam.server.milter import MilterConnection
 from protocols import OFFER, milter_mail, offer, packet, packets
 from scripted import Client, desk, full
