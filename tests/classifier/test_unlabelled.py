@@ -63,15 +63,10 @@ def test_alpha_and_prior_are_those_that_were_asked_for():
     assert np.exp(given.class_log_prior_).tolist() == pytest.approx([0.2, 0.8])
 
 
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {},
-        {"weighting": "counts"},
-        {"model": "bernoulli"},
-        {"alpha": 0.5, "class_prior": "estimated"},
-    ],
-)
+@pytest.mark.parametrize("choices", [
+    {}, {"weighting": "counts"}, {"model": "bernoulli"},
+    {"alpha": 0.5, "class_prior": "estimated"},
+])  # fmt: skip
 def test_the_classifier_holds_the_model_of_the_last_round(choices):
     settings = for_em(**choices)
     report = unlabelled.train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
@@ -227,32 +222,26 @@ def test_two_coins_worked_by_hand_in_lecture_notes(nbspam, tmp_path):
     assert nbspam(*how, "--trace", "--json") == nbspam(*how, "--json")
 
 
-@pytest.mark.parametrize(
-    ("start", "end"),
-    [
-        ([(0.5, 0.5), (0.5, 0.5)], [(5, 0.6), (5, 0.6)]),
-        ([(0.4, 0.6), (0.6, 0.7)], [(4.064, 0.5368), (5.936, 0.6432)]),
-    ],
-)
+@pytest.mark.parametrize(("start", "end"), [
+    ([(0.5, 0.5), (0.5, 0.5)], [(5, 0.6), (5, 0.6)]),
+    ([(0.4, 0.6), (0.6, 0.7)], [(4.064, 0.5368), (5.936, 0.6432)]),
+])  # fmt: skip
 def test_the_three_coins_of_statistical_learning_methods(nbspam, tmp_path, start, end):
     start = components(tmp_path, *start)
     assert heads(nbspam("cluster", COINS / "three-coins.csv", *BARE, "--start", start)[1]) == end
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "words"),
-    [
-        ("[", 1, "not JSON"),
-        ("{}", 2, "not components"),
-        ('[{"weight": 0, "tokens": {}}]', 2, "not components"),
-        ('[{"weight": 1e999, "tokens": {}}, {"weight": 1, "tokens": {}}]', 2, "not components"),
-        (f'[{{"weight": {10**400}, "tokens": {{}}}}]', 2, "not components"),
-        ('[{"weight": 1, "tokens": {"heads": 2}}]', 2, "not components"),
-        ('[{"weight": 1, "tokens": {"heads": 1}}]', 2, "1 components; give 2"),
-        ('[{"weight": 1, "tokens": {"x": 1}}, {"weight": 1, "tokens": {}}]', 2, "the token 'x'"),
-        (None, 1, "No such file"),
-    ],
-)
+@pytest.mark.parametrize(("text", "status", "words"), [
+    ("[", 1, "not JSON"),
+    ("{}", 2, "not components"),
+    ('[{"weight": 0, "tokens": {}}]', 2, "not components"),
+    ('[{"weight": 1e999, "tokens": {}}, {"weight": 1, "tokens": {}}]', 2, "not components"),
+    (f'[{{"weight": {10**400}, "tokens": {{}}}}]', 2, "not components"),
+    ('[{"weight": 1, "tokens": {"heads": 2}}]', 2, "not components"),
+    ('[{"weight": 1, "tokens": {"heads": 1}}]', 2, "1 components; give 2"),
+    ('[{"weight": 1, "tokens": {"x": 1}}, {"weight": 1, "tokens": {}}]', 2, "the token 'x'"),
+    (None, 1, "No such file"),
+])  # fmt: skip
 def test_impossible_starts_are_refused(nbspam, tmp_path, text, status, words):
     if text is not None:
         (tmp_path / "s.json").write_text(text)

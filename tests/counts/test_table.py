@@ -99,16 +99,11 @@ def test_every_group_of_a_document_has_unit_length():
 LOG = 1 + np.log(2)
 
 
-@pytest.mark.parametrize(
-    ("weighting", "text", "a", "b"),
-    [
-        (COUNTS, "a a b", 2, 1),
-        (PRESENCE, "a a b", 1, 1),
-        (UNIT_LENGTH, "a a a a b b b", 0.8, 0.6),
-        # 1 + ln 2 and 1, over the root of the sum of their squares.
-        (LOG_LENGTH, "a a b", LOG / np.hypot(LOG, 1), 1 / np.hypot(LOG, 1)),
-    ],
-)
+@pytest.mark.parametrize(("weighting", "text", "a", "b"), [
+    (COUNTS, "a a b", 2, 1), (PRESENCE, "a a b", 1, 1), (UNIT_LENGTH, "a a a a b b b", 0.8, 0.6),
+    # 1 + ln 2 and 1, over the root of the sum of their squares.
+    (LOG_LENGTH, "a a b", LOG / np.hypot(LOG, 1), 1 / np.hypot(LOG, 1)),
+])  # fmt: skip
 def test_a_table_worked_by_hand(weighting, text, a, b):
     n_docs, rows = plain(table([(text, "ham"), ("b", "spam"), ("c", "spam")], weighting))
 

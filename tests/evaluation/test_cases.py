@@ -108,23 +108,20 @@ CONFUSED = "Two classes that are often confused: 7 of 90 ham were called spam."
 CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as the costs demand."
 
 
-@pytest.mark.parametrize(
-    ("expected", "more"),
-    [
-        ("Filed wrongly? All the others contradict its label (51 % sure).", {"misfiled": 0.51}),
-        (CONFUSED, {"confused": (7, 90)}),
-        (CUTOFF, {"label": "ham", "probability": 0.4}),
-        ("Too short: it has only 1 different word.", {"text": words(1, 1)}),
-        ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
-        ("A close call: the answer had a probability of only 0.68.", {"probability": 0.68}),
-        (NOTHING, {}),
-        (NOTHING, {"misfiled": 0.5}),
-        (NOTHING, {"text": words(40, 20)}),
-        (NOTHING, {"text": words(40, 1, is_cut=True)}),
-        (NOTHING, {"text": words(0, 0, problem="gone")}),
-        (NOTHING, {"text": words(2, 2), "is_mail": False}),
-    ],
-)
+@pytest.mark.parametrize(("expected", "more"), [
+    ("Filed wrongly? All the others contradict its label (51 % sure).", {"misfiled": 0.51}),
+    (CONFUSED, {"confused": (7, 90)}),
+    (CUTOFF, {"label": "ham", "probability": 0.4}),
+    ("Too short: it has only 1 different word.", {"text": words(1, 1)}),
+    ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
+    ("A close call: the answer had a probability of only 0.68.", {"probability": 0.68}),
+    (NOTHING, {}),
+    (NOTHING, {"misfiled": 0.5}),
+    (NOTHING, {"text": words(40, 20)}),
+    (NOTHING, {"text": words(40, 1, is_cut=True)}),
+    (NOTHING, {"text": words(0, 0, problem="gone")}),
+    (NOTHING, {"text": words(2, 2), "is_mail": False}),
+])  # fmt: skip
 def test_a_guess_has_its_sign(expected, more):
     assert said_of(*MANY, **more) == [expected]
 
@@ -248,14 +245,11 @@ def test_infinite_words_are_the_strongest_and_those_for_both_classes_are_unmarke
     assert levels(found) == [("cheap", 3), ("lunch", -3), (" pills", -3)]
 
 
-@pytest.mark.parametrize(
-    ("data", "token", "piece"),
-    [
-        (b"buy v1agra now", "viagra", ("v1agra", 3)),  # disguised
-        (b"buy cheap pills", "2g:cheap pills", ("cheap pills", 2)),
-        ("我们提供发票服务".encode(), "发票", ("发票", 3)),  # without blanks
-    ],
-)
+@pytest.mark.parametrize(("data", "token", "piece"), [
+    (b"buy v1agra now", "viagra", ("v1agra", 3)),  # disguised
+    (b"buy cheap pills", "2g:cheap pills", ("cheap pills", 2)),
+    ("我们提供发票服务".encode(), "发票", ("发票", 3)),  # without blanks
+])  # fmt: skip
 def test_words_are_marked_as_they_are_written(data, token, piece):
     said = (Evidence(token, 2.0, "pairs" if " " in token else "text", (1.0, 1.0)),)
     assert levels(cases.marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]

@@ -231,15 +231,12 @@ def test_a_stream_says_its_order_and_has_a_learning_curve(mails):
     assert 'aria-label="Evidence"' in html
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        (None, ""),  # the model cannot say
-        ([False, False, False, False], "each answered by a model that had not learned it"),
-        ([True, True, False, True], "learned 3 of these 4 messages, so the numbers are better"),
-        ([True, True, False, True], "it is right about 100 of 100 others"),
-    ],
-)
+@pytest.mark.parametrize(("known", "said"), [
+    (None, ""),  # the model cannot say
+    ([False, False, False, False], "each answered by a model that had not learned it"),
+    ([True, True, False, True], "learned 3 of these 4 messages, so the numbers are better"),
+    ([True, True, False, True], "it is right about 100 of 100 others"),
+])  # fmt: skip
 def test_a_page_on_messages_that_the_model_had_learned_says_so(known, said):
     trial = trial_of([0, 1, 1, 0], [-4.0, 4.0, 4.0, 4.0])
     _, page = bare(replace(trial, is_known=known and np.array(known)))

@@ -59,15 +59,10 @@ def hangs(*_):
         pass
 
 
-@pytest.mark.parametrize(
-    ("planted", "told"),
-    [
-        (raises, "ValueError: 'planted' ("),
-        (breaks, "law: planted"),
-        (warns, "UserWarning: 'planted' ("),
-        (hangs, "hangs"),
-    ],
-)
+@pytest.mark.parametrize(("planted", "told"), [
+    (raises, "ValueError: 'planted' ("), (breaks, "law: planted"),
+    (warns, "UserWarning: 'planted' ("), (hangs, "hangs"),
+])  # fmt: skip
 def test_the_one_input_of_a_batch_that_fails_is_found(checker, monkeypatch, planted, told):
     guilty = checker.inputs(5)
 

@@ -45,81 +45,75 @@ def shift(lines, data, recipient="", trusted="mx.example.org"):
     return 0.0 if match is None else match.shift
 
 
-@pytest.mark.parametrize(
-    ("line", "data", "recipient", "spam", "label"),
-    [
-        ("allow shop.example", mail(DKIM), "", 0.0009, "ham"),
-        ("allow shop.example", mail(DKIM), "", 0.0011, None),
-        ("allow shop.example", mail(DKIM), "", 0.9999, None),
-        ("allow shop.example", mail(), "", 0.0009, None),
-        ("allow shop.example", mail(DKIM, server="mx.evil.example"), "", 0.0009, None),
-        ("deny shop.example", mail(DKIM), "", 0.9991, "spam"),
-        ("deny shop.example", mail(), "", 0.9991, None),
-        ("deny shop.example", mail(DKIM), "", 0.0001, None),
-        # Who receives is known, who sends is not: a trap for spam, but no proof of ham.
-        ("deny to:trap@here.example", mail(), "trap@here.example", 0.9991, "spam"),
-        ("allow to:ann@here.example", mail(DKIM), "ann@here.example", 0.0001, None),
-    ],
-)
+@pytest.mark.parametrize(("line", "data", "recipient", "spam", "label"), [
+    ("allow shop.example", mail(DKIM), "", 0.0009, "ham"),
+    ("allow shop.example", mail(DKIM), "", 0.0011, None),
+    ("allow shop.example", mail(DKIM), "", 0.9999, None),
+    ("allow shop.example", mail(), "", 0.0009, None),
+    ("allow shop.example", mail(DKIM, server="mx.evil.example"), "", 0.0009, None),
+    ("deny shop.example", mail(DKIM), "", 0.9991, "spam"),
+    ("deny shop.example", mail(), "", 0.9991, None),
+    ("deny shop.example", mail(DKIM), "", 0.0001, None),
+    # Who receives is known, who sends is not: a trap for spam, but no proof of ham.
+    ("deny to:trap@here.example", mail(), "trap@here.example", 0.9991, "spam"),
+    ("allow to:ann@here.example", mail(DKIM), "ann@here.example", 0.0001, None),
+])  # fmt: skip
 def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, spam, label):
     verb, key = line.split()
     match = AddressLists({key: verb}, "mx.example.org").match(data, recipient)
     assert autolearned(match, spam) == label
 
 
-@pytest.mark.parametrize(
-    ("lines", "data", "nats"),
-    [
-        # A sender or domain is allowed if the trusted server vouches for its domain ...
-        ("allow news@shop.example", mail(DKIM), -CERTAIN),
-        ("allow news@shop.example", mail(SPF), -CERTAIN),
-        ("allow shop.example", mail(DKIM), -CERTAIN),
-        ("allow shop.example", mail(DKIM, sender="a@mail.shop.example"), -CERTAIN),
-        ("allow news@shop.example", mail(DMARC), -CERTAIN),
-        # ... and anything else is a hint: no result, a failed one, another domain's, a stranger's.
-        ("allow news@shop.example", mail(), -HINT),
-        ("allow news@shop.example", mail("dkim=fail header.d=shop.example"), -HINT),
-        ("allow news@shop.example", mail("dkim=pass header.d=evil.example"), -HINT),
-        ("allow news@shop.example", mail("dkim=pass header.d=op.example"), -HINT),
-        ("allow news@shop.example", mail(DKIM, server="mx.evil.example"), -HINT),
-        ("allow news@shop.example", mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
-        ("allow news@shop.example", mail(DKIM, sender="news@shop.example, x@evil.example"), -HINT),
-        (
-            "allow news@shop.example",
-            mail(
-                "dmarc=pass header.from=e.example",
-                sender="x@e.example (a (b) <news@shop.example>)",
-            ),
-            -HINT,
+@pytest.mark.parametrize(("lines", "data", "nats"), [
+    # A sender or domain is allowed if the trusted server vouches for its domain ...
+    ("allow news@shop.example", mail(DKIM), -CERTAIN),
+    ("allow news@shop.example", mail(SPF), -CERTAIN),
+    ("allow shop.example", mail(DKIM), -CERTAIN),
+    ("allow shop.example", mail(DKIM, sender="a@mail.shop.example"), -CERTAIN),
+    ("allow news@shop.example", mail(DMARC), -CERTAIN),
+    # ... and anything else is a hint: no result, a failed one, another domain's, a stranger's.
+    ("allow news@shop.example", mail(), -HINT),
+    ("allow news@shop.example", mail("dkim=fail header.d=shop.example"), -HINT),
+    ("allow news@shop.example", mail("dkim=pass header.d=evil.example"), -HINT),
+    ("allow news@shop.example", mail("dkim=pass header.d=op.example"), -HINT),
+    ("allow news@shop.example", mail(DKIM, server="mx.evil.example"), -HINT),
+    ("allow news@shop.example", mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
+    ("allow news@shop.example", mail(DKIM, sender="news@shop.example, x@evil.example"), -HINT),
+    (
+        "allow news@shop.example",
+        mail(
+            "dmarc=pass header.from=e.example",
+            sender="x@e.example (a (b) <news@shop.example>)",
         ),
-        ("allow news@shop.example", b"A: b\r" + mail(DKIM), -HINT),  # no server takes for a header
-        # Others are not meant.
-        ("allow news@shop.example", mail(DKIM, sender="other@shop.example"), 0),
-        ("allow shop.example", mail(DKIM, sender="a@myshop.example"), 0),
-        ("allow shop.example", mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
-        # What is denied needs no proof, and the more exact line counts.
-        ("deny shop.example", mail(), CERTAIN),
-        ("deny shop.example, allow news@shop.example", mail(DKIM), -CERTAIN),
-        ("allow shop.example, deny news@shop.example", mail(DKIM), CERTAIN),
-        ("allow example, deny shop.example", mail(DKIM), CERTAIN),
-        # A mailing list is known by its List-Id, and by who signs for its domain.
-        ("allow list:dev.l.example", mail(list_id="Dev <dev.l.example>"), -HINT),
-        (
-            "allow list:dev.l.example",
-            mail("dkim=pass header.d=l.example", list_id="Dev <Dev.L.example>"),
-            -CERTAIN,
-        ),
-        ("allow list:dev.l.example", mail(DMARC, list_id="<dev.l.example>"), -HINT),
-        ("deny list:dev.l.example", mail(list_id="dev.l.example"), CERTAIN),
-        # A domain with other letters is the one that DNS has.
-        ("deny xn--tda.example", mail(sender="x@Ü.example"), CERTAIN),
-        (
-            "allow x@xn--tda.example",
-            mail("dkim=pass header.d=xn--tda.example", sender="x@ü.example"),
-            -CERTAIN,
-        ),
-    ],
-)
+        -HINT,
+    ),
+    ("allow news@shop.example", b"A: b\r" + mail(DKIM), -HINT),  # no server takes for a header
+    # Others are not meant.
+    ("allow news@shop.example", mail(DKIM, sender="other@shop.example"), 0),
+    ("allow shop.example", mail(DKIM, sender="a@myshop.example"), 0),
+    ("allow shop.example", mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
+    # What is denied needs no proof, and the more exact line counts.
+    ("deny shop.example", mail(), CERTAIN),
+    ("deny shop.example, allow news@shop.example", mail(DKIM), -CERTAIN),
+    ("allow shop.example, deny news@shop.example", mail(DKIM), CERTAIN),
+    ("allow example, deny shop.example", mail(DKIM), CERTAIN),
+    # A mailing list is known by its List-Id, and by who signs for its domain.
+    ("allow list:dev.l.example", mail(list_id="Dev <dev.l.example>"), -HINT),
+    (
+        "allow list:dev.l.example",
+        mail("dkim=pass header.d=l.example", list_id="Dev <Dev.L.example>"),
+        -CERTAIN,
+    ),
+    ("allow list:dev.l.example", mail(DMARC, list_id="<dev.l.example>"), -HINT),
+    ("deny list:dev.l.example", mail(list_id="dev.l.example"), CERTAIN),
+    # A domain with other letters is the one that DNS has.
+    ("deny xn--tda.example", mail(sender="x@Ü.example"), CERTAIN),
+    (
+        "allow x@xn--tda.example",
+        mail("dkim=pass header.d=xn--tda.example", sender="x@ü.example"),
+        -CERTAIN,
+    ),
+])  # fmt: skip
 def test_what_a_line_adds(lines, data, nats):
     assert shift(lines, data) == nats
 
@@ -223,17 +217,14 @@ def test_what_is_no_address_is_refused(text):
         checked_address(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "listed"),
-    [
-        *((f"{sign}shop.example", "shop.example") for sign in ("*@", "*.", ".", " @")),
-        ("<.Ann@Shop.Example>", ".ann@shop.example"),
-        ("list:<X.Example>", "list:x.example"),
-        ("x@Ü.example", "x@xn--tda.example"),
-        ("to:Ü.example", "to:xn--tda.example"),
-        (f"{'ü' * 300}.example ", f"{'ü' * 300}.example"),  # no domain of DNS
-    ],
-)
+@pytest.mark.parametrize(("text", "listed"), [
+    *((f"{sign}shop.example", "shop.example") for sign in ("*@", "*.", ".", " @")),
+    ("<.Ann@Shop.Example>", ".ann@shop.example"),
+    ("list:<X.Example>", "list:x.example"),
+    ("x@Ü.example", "x@xn--tda.example"),
+    ("to:Ü.example", "to:xn--tda.example"),
+    (f"{'ü' * 300}.example ", f"{'ü' * 300}.example"),  # no domain of DNS
+])  # fmt: skip
 def test_an_address_has_one_form_in_lists(tmp_path, text, listed):
     assert checked_address(text) == listed
     if "<" not in text:  # a file holds no address as headers have it
@@ -251,19 +242,13 @@ def test_what_is_no_server_is_refused_before_a_line_is_written(tmp_path, server)
     assert read_lists(model) is None
 
 
-@pytest.mark.parametrize(
-    ("head", "sender"),
-    [
-        ("From: Ann <Ann@Example.ORG>", "ann@example.org"),
-        ("Subject: nobody", None),
-        ("From: ann@a.example, bob@b.example", None),
-        ("From: com#x@evil.example", None),  # a line would deny all of com
-        ("From: ann", None),
-        ("From: to:ann@example.org", None),
-        ("From: <\xff@example.org>", None),
-        ("From: <a\x01b@example.org>", None),
-    ],
-)
+@pytest.mark.parametrize(("head", "sender"), [
+    ("From: Ann <Ann@Example.ORG>", "ann@example.org"), ("Subject: nobody", None),
+    ("From: ann@a.example, bob@b.example", None),
+    ("From: com#x@evil.example", None),  # a line would deny all of com
+    ("From: ann", None), ("From: to:ann@example.org", None), ("From: <\xff@example.org>", None),
+    ("From: <a\x01b@example.org>", None),
+])  # fmt: skip
 def test_the_sender_of_a_message_is_one_that_a_line_holds(tmp_path, head, sender):
     data = head.encode("latin-1") + b"\n\nx\n"
     assert sender_of(data) == sender

@@ -53,35 +53,32 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
 # --- facts -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("data", "name", "expected"),
-    [
-        (b"%PDF-1.4 /URI (x)", b"a.pdf", {"type-pdf", "size-1k", "pdf-link"}),
-        (b"%PDF-1.4 /Encrypt", b"a.doc", {"doc-is-pdf", "encrypted"}),
-        (b"MZ" + bytes(5000), b"bill.pdf.exe", {"type-exe", "size-16k", "double-extension"}),
-        (b"MZ", "invoice\u202efdp.exe".encode(), {"reversed-name"}),
-        (PNG, b"a.jpg", {"type-png", "jpg-is-png", "image-640x480"}),
-        (PNG[:18], b"a.png", {"type-png"}),
-        (JPEG, b"a.jpeg", {"type-jpeg", "image-640x480"}),
-        (b"GIF89a\1\0\2\0", b"", {"type-gif", "image-1x2"}),
-        (b"BM" + bytes(16) + struct.pack("<Ii", 3, 4), b"", {"type-bmp", "image-3x4"}),
-        (b"RIFF....WAVE", b"a.wav", {"type-other"}),
-        (b"RIFF....WEBP", b"a.jpg", {"type-webp", "jpg-is-webp"}),
-        (WEBP + b"VP8X" + bytes(8) + b"\x3f\1\0\xef\0\0", b"", {"image-320x240"}),
-        (WEBP + b"VP8L" + bytes(4) + b"/" + LOSSLESS, b"", {"image-320x240"}),
-        (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 320, 240), b"", {"image-320x240"}),
-        (b"\xe4R\\{\x8c\xd8\xa7M", b"a.pdf", {"type-one", "pdf-is-one"}),
-        (packed({"a.exe": b"x"}), b"a.zip", {"type-tar", "zip-is-tar", "inside-exe", "files-1"}),
-        (bytes(0x8001) + b"CD001", b"a.pdf", {"type-iso", "pdf-is-iso"}),
-        (b"<svg><script>eval(atob('x'))", b"a.svg", {"type-svg", "script-atob"}),
-        (b"<?xml version='1.0'?><!DOCTYPE svg><svg>", b"a.svg", {"type-svg"}),
-        (OLE + "_VBA_PROJECT".encode("utf-16-le"), b"a.xls", {"type-ole", "macros"}),
-        (OLE + "EncryptedPackage".encode("utf-16-le"), b"a.docx", {"encrypted", "docx-is-ole"}),
-        (zipped("word/document.xml", "word/vbaProject.bin"), b"a.docm", {"type-docx", "macros"}),
-        (zipped("a.pdf.exe", "b.txt"), b"a.zip", {"inside-exe", "files-2", "double-extension"}),
-        (b"<script>saveAs(atob('x'), new Blob)", b"a.html", {"type-other", "script-atob"}),
-    ],
-)
+@pytest.mark.parametrize(("data", "name", "expected"), [
+    (b"%PDF-1.4 /URI (x)", b"a.pdf", {"type-pdf", "size-1k", "pdf-link"}),
+    (b"%PDF-1.4 /Encrypt", b"a.doc", {"doc-is-pdf", "encrypted"}),
+    (b"MZ" + bytes(5000), b"bill.pdf.exe", {"type-exe", "size-16k", "double-extension"}),
+    (b"MZ", "invoice\u202efdp.exe".encode(), {"reversed-name"}),
+    (PNG, b"a.jpg", {"type-png", "jpg-is-png", "image-640x480"}),
+    (PNG[:18], b"a.png", {"type-png"}),
+    (JPEG, b"a.jpeg", {"type-jpeg", "image-640x480"}),
+    (b"GIF89a\1\0\2\0", b"", {"type-gif", "image-1x2"}),
+    (b"BM" + bytes(16) + struct.pack("<Ii", 3, 4), b"", {"type-bmp", "image-3x4"}),
+    (b"RIFF....WAVE", b"a.wav", {"type-other"}),
+    (b"RIFF....WEBP", b"a.jpg", {"type-webp", "jpg-is-webp"}),
+    (WEBP + b"VP8X" + bytes(8) + b"\x3f\1\0\xef\0\0", b"", {"image-320x240"}),
+    (WEBP + b"VP8L" + bytes(4) + b"/" + LOSSLESS, b"", {"image-320x240"}),
+    (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 320, 240), b"", {"image-320x240"}),
+    (b"\xe4R\\{\x8c\xd8\xa7M", b"a.pdf", {"type-one", "pdf-is-one"}),
+    (packed({"a.exe": b"x"}), b"a.zip", {"type-tar", "zip-is-tar", "inside-exe", "files-1"}),
+    (bytes(0x8001) + b"CD001", b"a.pdf", {"type-iso", "pdf-is-iso"}),
+    (b"<svg><script>eval(atob('x'))", b"a.svg", {"type-svg", "script-atob"}),
+    (b"<?xml version='1.0'?><!DOCTYPE svg><svg>", b"a.svg", {"type-svg"}),
+    (OLE + "_VBA_PROJECT".encode("utf-16-le"), b"a.xls", {"type-ole", "macros"}),
+    (OLE + "EncryptedPackage".encode("utf-16-le"), b"a.docx", {"encrypted", "docx-is-ole"}),
+    (zipped("word/document.xml", "word/vbaProject.bin"), b"a.docm", {"type-docx", "macros"}),
+    (zipped("a.pdf.exe", "b.txt"), b"a.zip", {"inside-exe", "files-2", "double-extension"}),
+    (b"<script>saveAs(atob('x'), new Blob)", b"a.html", {"type-other", "script-atob"}),
+])  # fmt: skip
 def test_facts(data, name, expected):
     assert expected <= facts(data, name)
 
@@ -96,13 +93,10 @@ def test_a_file_that_comes_again_has_the_same_token():
     assert one == again != other
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"%PDF /URI /JavaScript /Launch /Encrypt /AcroForm /EmbeddedFile",
-        b'<a>unescape(atob(createobjecturl fromcharcode type="password"',
-    ],
-)
+@pytest.mark.parametrize("data", [
+    b"%PDF /URI /JavaScript /Launch /Encrypt /AcroForm /EmbeddedFile",
+    b'<a>unescape(atob(createobjecturl fromcharcode type="password"',
+])  # fmt: skip
 def test_the_facts_of_a_file_have_the_same_order_in_every_process(data):
     _, _, *signs, _ = look_at_file(BINARY, b"a", data, len(data)).facts
     assert len(signs) > 4
@@ -168,38 +162,30 @@ def seven_zip(name: str, compress: bool = False, coder: bytes = b"") -> bytes:
     return b"7z\xbc\xaf\x27\x1c\0\4crc!" + start + packed + header
 
 
-@pytest.mark.parametrize(
-    ("data", "is_encrypted"),
-    [
-        (zipped("näme.exe"), False),
-        (zipped("näme.exe").replace(b"\x14\0\0\x08", b"\x14\0\1\x08"), True),
-        (rar5("näme.exe".encode()), False),
-        (rar5("näme.exe".encode(), b"\x02\x01\0"), True),
-        (rar5("näme.exe".encode()) + b"CRC!\2\4\0", True),  # of headers
-        (rar4("näme.exe".encode()), False),
-        (rar4("näme.exe".encode(), 0x8004), True),
-        (rar4("näme.exe".encode()) + struct.pack("<2xBHH", 0x73, 0x80, 13), True),
-        (packed({"näme.exe": b"x"}), False),
-        (packed({"näme.exe": b"x"}, "tar.gz"), False),
-        (b"\x1f\x8b\x08\x08" + bytes(6) + "näme.exe\0".encode() + gzip.compress(b"x")[10:], False),
-        (seven_zip("näme.exe"), False),
-        (seven_zip("näme.exe", compress=True), False),
-        (seven_zip("näme.exe", coder=b"\x06\xf1\x07\x01"), True),
-    ],
-)
+@pytest.mark.parametrize(("data", "is_encrypted"), [
+    (zipped("näme.exe"), False),
+    (zipped("näme.exe").replace(b"\x14\0\0\x08", b"\x14\0\1\x08"), True),
+    (rar5("näme.exe".encode()), False),
+    (rar5("näme.exe".encode(), b"\x02\x01\0"), True),
+    (rar5("näme.exe".encode()) + b"CRC!\2\4\0", True),  # of headers
+    (rar4("näme.exe".encode()), False),
+    (rar4("näme.exe".encode(), 0x8004), True),
+    (rar4("näme.exe".encode()) + struct.pack("<2xBHH", 0x73, 0x80, 13), True),
+    (packed({"näme.exe": b"x"}), False),
+    (packed({"näme.exe": b"x"}, "tar.gz"), False),
+    (b"\x1f\x8b\x08\x08" + bytes(6) + "näme.exe\0".encode() + gzip.compress(b"x")[10:], False),
+    (seven_zip("näme.exe"), False),
+    (seven_zip("näme.exe", compress=True), False),
+    (seven_zip("näme.exe", coder=b"\x06\xf1\x07\x01"), True),
+])  # fmt: skip
 def test_the_names_in_an_archive(data, is_encrypted):
     assert read_archive(data) == (["näme.exe".encode()], is_encrypted)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        zipped(*map(str, range(600))),
-        b"Rar!\x1a\7\0" + rar4(b"a")[7:] * 600,
-        b"Rar!\x1a\7\1\0" + rar5(b"a")[8:] * 600,
-        packed(dict.fromkeys(map(str, range(600)), b"x")),
-    ],
-)
+@pytest.mark.parametrize("data", [
+    zipped(*map(str, range(600))), b"Rar!\x1a\7\0" + rar4(b"a")[7:] * 600,
+    b"Rar!\x1a\7\1\0" + rar5(b"a")[8:] * 600, packed(dict.fromkeys(map(str, range(600)), b"x")),
+])  # fmt: skip
 def test_of_very_many_names_the_first_are_read(data):
     names, _ = read_archive(data)
     assert len(names) == attachments.MAX_MEMBERS == 500
@@ -257,27 +243,20 @@ NOTE = "<text:note><text:note-citation>1</text:note-citation><text:p>foot</text:
 FORMULA = 'HYPERLINK("http://a.example/","x")'
 
 
-@pytest.mark.parametrize(
-    ("name", "xml", "lines"),
-    [
-        ("word/document", XML, ["cheap pills & more", "end"]),
-        (
-            "word/document",
-            "<w:t>a<wp:posOffset>12</wp:posOffset>b<w:instrText>PAGE",
-            ["ab", "PAGE"],
-        ),
-        ("word/document2", "<w:t>a", ["a"]),  # as Word writes it in a browser
-        ("xl/worksheets/Sheet", "<v>text", ["text"]),
-        ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
-        ("content", f"a<text:tab/>b<text:line-break/>c{NOTE}", ["a", "b", "c", "1", "foot"]),
-        ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
-        ("xl/sharedStrings", "<si><t>a</t></si><si><t>b", ["a", "b"]),
-        ("xl/worksheets/sheet1", "<c><f>SUM(A1)</f><v>-1.5E-3</v><v>text</v>", ["text"]),
-        ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v>x</v>', [FORMULA, "x"]),
-        ("xl/comments/comment1", "<t>a", ["a"]),
-        ("xl/drawings/drawing1", "<xdr:col>1</xdr:col><row>2</row><a:t>a", ["a"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "xml", "lines"), [
+    ("word/document", XML, ["cheap pills & more", "end"]),
+    ("word/document", "<w:t>a<wp:posOffset>12</wp:posOffset>b<w:instrText>PAGE", ["ab", "PAGE"]),
+    ("word/document2", "<w:t>a", ["a"]),  # as Word writes it in a browser
+    ("xl/worksheets/Sheet", "<v>text", ["text"]),
+    ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
+    ("content", f"a<text:tab/>b<text:line-break/>c{NOTE}", ["a", "b", "c", "1", "foot"]),
+    ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
+    ("xl/sharedStrings", "<si><t>a</t></si><si><t>b", ["a", "b"]),
+    ("xl/worksheets/sheet1", "<c><f>SUM(A1)</f><v>-1.5E-3</v><v>text</v>", ["text"]),
+    ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v>x</v>', [FORMULA, "x"]),
+    ("xl/comments/comment1", "<t>a", ["a"]),
+    ("xl/drawings/drawing1", "<xdr:col>1</xdr:col><row>2</row><a:t>a", ["a"]),
+])  # fmt: skip
 def test_the_text_of_office_documents(name, xml, lines):
     found = read_document("odf", zipped(f"{name}.xml", data=xml.encode()))
     assert ([*filter(None, found.text.split("\n"))], found.facts) == (lines, ())
@@ -289,17 +268,14 @@ HIDDEN = "<w:r><w:rPr><w:color w:val='FFFFFF'/></w:rPr>white</w:r>"
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
-@pytest.mark.parametrize(
-    ("xml", "shown", "hidden"),
-    [
-        ("<w:t><![CDATA[a < b]]></w:t>c", "a < bc", ""),
-        ("a<!-- <w:t>no text</w:t> -->b<!-- <w:t>c", "ab", ""),
-        (HIDDEN + "it's", "it's", "white"),
-        (f"<n:p xmlns:n='{WORD}'>" + HIDDEN.replace("w:", "n:"), "", "white"),
-        (f"<p xmlns='{WORD}'>" + HIDDEN.replace("<w:", "<").replace("/w:", "/"), "", "white"),
-        (f"<n:section xmlns:n='{ODF}' n:display='none'>a</n:section>b", "b", "a"),
-    ],
-)
+@pytest.mark.parametrize(("xml", "shown", "hidden"), [
+    ("<w:t><![CDATA[a < b]]></w:t>c", "a < bc", ""),
+    ("a<!-- <w:t>no text</w:t> -->b<!-- <w:t>c", "ab", ""),
+    (HIDDEN + "it's", "it's", "white"),
+    (f"<n:p xmlns:n='{WORD}'>" + HIDDEN.replace("w:", "n:"), "", "white"),
+    (f"<p xmlns='{WORD}'>" + HIDDEN.replace("<w:", "<").replace("/w:", "/"), "", "white"),
+    (f"<n:section xmlns:n='{ODF}' n:display='none'>a</n:section>b", "b", "a"),
+])  # fmt: skip
 def test_a_document_may_write_its_xml_in_other_ways(xml, shown, hidden, charset):
     found = read_document("docx", zipped("word/document.xml", data=xml.encode(charset)))
     assert (found.text.strip("\n"), found.hidden.strip()) == (shown, hidden)
@@ -325,15 +301,12 @@ def test_of_many_slides_the_first_hundred_are_read(n_slides, facts):
     assert (len(found.text.split()), found.facts) == (100, facts)
 
 
-@pytest.mark.parametrize(
-    ("padding", "is_read"),
-    [
-        (b"<w:p/>", True),
-        (b'<w:p w:rsidR="1"><w:pPr><w:b/></w:pPr><w:r><w:t> </w:t></w:r></w:p>\n', True),
-        (b"<w:p><w:r><w:t>a</w:t></w:r></w:p>", False),
-        (b"<w:p><w:r><w:drawing><wp:anchor behindDoc='1'/></w:drawing></w:r></w:p>", False),
-    ],
-)
+@pytest.mark.parametrize(("padding", "is_read"), [
+    (b"<w:p/>", True),
+    (b'<w:p w:rsidR="1"><w:pPr><w:b/></w:pPr><w:r><w:t> </w:t></w:r></w:p>\n', True),
+    (b"<w:p><w:r><w:t>a</w:t></w:r></w:p>", False),
+    (b"<w:p><w:r><w:drawing><wp:anchor behindDoc='1'/></w:drawing></w:r></w:p>", False),
+])  # fmt: skip
 def test_empty_paragraphs_take_no_room_in_a_document(padding, is_read, monkeypatch):
     for name, size in (("_MAX_XML", 4000), ("_MAX_UNPACKED", 16_000), ("_PIECE", 1000)):
         monkeypatch.setattr(documents, name, size)
@@ -376,21 +349,18 @@ def test_documents_are_read_in_a_process_that_may_be_lost(reader):
 
 
 @needs_libraries
-@pytest.mark.parametrize(
-    ("operators", "hidden"),
-    [
-        ("BT 50 650 Td {} Tj", ""),
-        ("BT 1 g 50 650 Td {} Tj", "secret"),
-        ("BT .9 g 50 650 Td {} Tj", ""),
-        ("BT 3 Tr 50 650 Td {} Tj", "secret"),
-        ("50 640 3 20 re 60 640 3 20 re f BT 3 Tr 50 650 Td {} Tj", ""),  # as in a scanned page
-        ("20 600 300 80 re f BT 1 g 50 650 Td {} Tj", ""),
-        ("BT 50 650 Td {} Tj ET 1 g 20 600 300 80 re f", "secret"),
-        ("BT /F1 4 Tf 50 650 Td {} Tj", "secret"),
-        ("BT 700 650 Td {} Tj", "secret"),
-        ("BT 1 g 50 650 Td (...) Tj", ""),
-    ],
-)
+@pytest.mark.parametrize(("operators", "hidden"), [
+    ("BT 50 650 Td {} Tj", ""),
+    ("BT 1 g 50 650 Td {} Tj", "secret"),
+    ("BT .9 g 50 650 Td {} Tj", ""),
+    ("BT 3 Tr 50 650 Td {} Tj", "secret"),
+    ("50 640 3 20 re 60 640 3 20 re f BT 3 Tr 50 650 Td {} Tj", ""),  # as in a scanned page
+    ("20 600 300 80 re f BT 1 g 50 650 Td {} Tj", ""),
+    ("BT 50 650 Td {} Tj ET 1 g 20 600 300 80 re f", "secret"),
+    ("BT /F1 4 Tf 50 650 Td {} Tj", "secret"),
+    ("BT 700 650 Td {} Tj", "secret"),
+    ("BT 1 g 50 650 Td (...) Tj", ""),
+])  # fmt: skip
 def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
     more = "/F1 12 Tf " + operators.format("(secret)")
     found = read_document("pdf", pdf(SPAM, "", more))
@@ -563,17 +533,10 @@ def test_what_is_signed_again_and_again_ends_somewhere():
     assert b"too-deep" in dict(parse_message(data).fields)["defect"]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        signed(INNER)[:20],
-        signed(INNER).replace(SIGNED_DATA, DATA),
-        b"\x30\x80" * 100_000,
-        b"\x30\xff" * 1000,
-        ber(0x30, SIGNED_DATA + ber(0xA0, ber(0x30, b"\x24\x80" * 100_000))),
-    ],
-)
+@pytest.mark.parametrize("data", [
+    b"", signed(INNER)[:20], signed(INNER).replace(SIGNED_DATA, DATA), b"\x30\x80" * 100_000,
+    b"\x30\xff" * 1000, ber(0x30, SIGNED_DATA + ber(0xA0, ber(0x30, b"\x24\x80" * 100_000))),
+])  # fmt: skip
 def test_other_structures_have_no_content(data):
     assert cms_content(data) == b""
 
@@ -604,15 +567,12 @@ RTF = rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}cheap \b pills\b0  without
 MELA = pack("<II4sI", len(RTF) + 12, len(RTF), b"MELA", 0) + RTF
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        attribute(0x2800C, PILLS + b"\0"),
-        attribute(0x69003, properties((0x1000, 0x1F, PILLS.decode().encode("utf-16-le")))),
-        attribute(0x69003, properties((0x1013, 0x102, b"<p>" + PILLS))),
-        attribute(0x69003, properties((0x1009, 0x102, MELA))),
-    ],
-)
+@pytest.mark.parametrize("body", [
+    attribute(0x2800C, PILLS + b"\0"),
+    attribute(0x69003, properties((0x1000, 0x1F, PILLS.decode().encode("utf-16-le")))),
+    attribute(0x69003, properties((0x1013, 0x102, b"<p>" + PILLS))),
+    attribute(0x69003, properties((0x1009, 0x102, MELA))),
+])  # fmt: skip
 def test_the_text_of_winmail_dat_is_read(body):
     found = fields(tnef(body), b"application/ms-tnef")["body"]
     assert found == PILLS
@@ -646,33 +606,27 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
 # --- RTF -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rtf", "text"),
-    [
-        (rb"{\rtf1 gr\'fc\'dfe}", "grüße"),
-        (rb"{\rtf1\ansicpg936 \'c4\'e3\'ba\'c3}", "你好"),
-        (rb"{\rtf1\uc1 \u20320?\u22909\'3f!}", "你好!"),
-        (rb"{\rtf1\u-10179?\u-8704?}", "😀"),
-        (
-            rb"{\rtf1{\uc2\u20013\'d6\'d0}\u22909?abc{\uc9\u8364}def\uc-1\u8364 ghi}",
-            "中好abc€def€ghi",
-        ),
-        (rb"{\rtf1 a{\*\generator b}{\pict 00}c\{d\}\par e}", "ac{d}\ne"),
-        (b"{\\rtf1 a\\\nb\\\r\nc}", "a\nb\nc"),  # as TextEdit ends paragraphs
-        (
-            rb"{\rtf1 fi\-nance\~a\_b\emspace c\nestcell d\ldblquote e\rdblquote}",
-            'finance a-b c\nd"e"',
-        ),
-        (rb'{\rtf1{\*\fldinst HYPERLINK "Http://a.example"}b}', " Http://a.example b"),
-        (rb"{\rtf1 a\bin4 {}xxb}", "ab"),
-        (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
-        (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
-        (rb"{\rtf1\ansicpg1251{\fonttbl{\f7\fcharset128 A;}}\f7\'82\'a0\plain\'e0}", "あа"),
-        (rb"{\rtf1 }}}}a{{{{{\fonttbl b", "a"),
-        (b"{\\rtf1" + b"\\colortbl" * 29_000, ""),
-        (b"text", ""),
-    ],
-)
+@pytest.mark.parametrize(("rtf", "text"), [
+    (rb"{\rtf1 gr\'fc\'dfe}", "grüße"),
+    (rb"{\rtf1\ansicpg936 \'c4\'e3\'ba\'c3}", "你好"),
+    (rb"{\rtf1\uc1 \u20320?\u22909\'3f!}", "你好!"),
+    (rb"{\rtf1\u-10179?\u-8704?}", "😀"),
+    (rb"{\rtf1{\uc2\u20013\'d6\'d0}\u22909?abc{\uc9\u8364}def\uc-1\u8364 ghi}", "中好abc€def€ghi"),
+    (rb"{\rtf1 a{\*\generator b}{\pict 00}c\{d\}\par e}", "ac{d}\ne"),
+    (b"{\\rtf1 a\\\nb\\\r\nc}", "a\nb\nc"),  # as TextEdit ends paragraphs
+    (
+        rb"{\rtf1 fi\-nance\~a\_b\emspace c\nestcell d\ldblquote e\rdblquote}",
+        'finance a-b c\nd"e"',
+    ),
+    (rb'{\rtf1{\*\fldinst HYPERLINK "Http://a.example"}b}', " Http://a.example b"),
+    (rb"{\rtf1 a\bin4 {}xxb}", "ab"),
+    (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
+    (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
+    (rb"{\rtf1\ansicpg1251{\fonttbl{\f7\fcharset128 A;}}\f7\'82\'a0\plain\'e0}", "あа"),
+    (rb"{\rtf1 }}}}a{{{{{\fonttbl b", "a"),
+    (b"{\\rtf1" + b"\\colortbl" * 29_000, ""),
+    (b"text", ""),
+])  # fmt: skip
 def test_the_text_of_rtf(rtf, text):
     assert rtf_texts(rtf) == (text.encode(), b"")
 
@@ -680,28 +634,17 @@ def test_the_text_of_rtf(rtf, text):
 COLOURS = rb"{\colortbl;\red255\green255\blue255;\red250\green250\blue100;\red0\green0\blue90;}"
 
 
-@pytest.mark.parametrize(
-    ("rtf", "is_hidden"),
-    [
-        (rb"{\v secret}", True),
-        (rb"\v\v0 secret", False),
-        (rb"{\deleted secret}", True),
-        (rb"\fs8 secret\fs20", True),
-        (rb"{\fs9 secret}", False),
-        (rb"{\fs2\fs secret}", False),
-        (rb"{\cf1 secret}", True),
-        (rb"{\cf2 secret}", False),
-        (rb"{\*\shpinst{\shptxt\pard\cf1 secret}}", False),
-        (rb"\v\cf1\fs2\plain secret", False),
-        (rb"{\cf1\chcbpat3 secret}", False),
-        (rb"{\cf1\chcbpat1 secret}", True),
-        (rb"\pard\cbpat3{\cf1 secret}", False),
-        (rb"\pard\cbpat3\pard{\cf1 secret}", True),
-        (rb"\trowd\clcbpat3\clcbpat1\pard\plain\intbl{\cf1 secret}\cell\row", False),
-        (rb"\trowd\clcbpat3\trowd\intbl{\cf1 secret}", True),
-        (rb"\trowd\clcbpat3\intbl\cell\row\pard{\cf1 secret}", True),
-    ],
-)
+@pytest.mark.parametrize(("rtf", "is_hidden"), [
+    (rb"{\v secret}", True), (rb"\v\v0 secret", False), (rb"{\deleted secret}", True),
+    (rb"\fs8 secret\fs20", True), (rb"{\fs9 secret}", False), (rb"{\fs2\fs secret}", False),
+    (rb"{\cf1 secret}", True), (rb"{\cf2 secret}", False),
+    (rb"{\*\shpinst{\shptxt\pard\cf1 secret}}", False), (rb"\v\cf1\fs2\plain secret", False),
+    (rb"{\cf1\chcbpat3 secret}", False), (rb"{\cf1\chcbpat1 secret}", True),
+    (rb"\pard\cbpat3{\cf1 secret}", False), (rb"\pard\cbpat3\pard{\cf1 secret}", True),
+    (rb"\trowd\clcbpat3\clcbpat1\pard\plain\intbl{\cf1 secret}\cell\row", False),
+    (rb"\trowd\clcbpat3\trowd\intbl{\cf1 secret}", True),
+    (rb"\trowd\clcbpat3\intbl\cell\row\pard{\cf1 secret}", True),
+])  # fmt: skip
 def test_hidden_text_of_rtf(rtf, is_hidden):
     data = rb"{\rtf1" + COLOURS + rb"{\v one}a " + rtf + rb"\cf0  b}"
     shown, hidden = (b"a b", b"one secret") if is_hidden else (b"a secret b", b"one")

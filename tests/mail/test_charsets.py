@@ -42,36 +42,20 @@ def test_a_rightly_declared_charset_is_used_however_it_is_spelt(charset):
         assert to_utf8(data, name) == (WORDS[charset].encode(), None)
 
 
-@pytest.mark.parametrize(
-    ("name", "charset", "text"),
-    [
-        ("iso-8859-1", "cp1252", "5 € “now”"),
-        ("latin1", "cp1252", "5 € “now”"),
-        ("gb2312", "gb18030", "朱镕基𠀀"),
-        ("windows-874", "cp874", "สวัสดี"),
-        ("windows-949", "cp949", "안녕하세요 뷁"),
-        ("windows-936", "gbk", "免费发票"),
-        ("windows-31j", "cp932", "①こんにちは"),
-        ("x-gbk", "gbk", "免费发票"),
-        ("x-euc-jp", "euc-jp", "こんにちは"),
-        ("csISO2022JP", "iso-2022-jp", "こんにちは"),
-        ("iso-8859-8-i", "iso-8859-8", "שלום"),
-        ("ISO-8859-6-e", "iso-8859-6", "مرحبا"),
-        ("iso-2022-kr", "iso-2022-kr", "안녕하세요"),
-        ("cp50220", "iso-2022-jp", "こんにちは"),
-        ("IBM850", "cp850", "Grüße"),
-        ("iso-2022-jp", "iso2022_jp_ext", "ｶﾀｶﾅ"),
-        ("big5", "big5hkscs", "恒生銀行，唔該嘅"),
-        ("unicode", "utf-16", "你好"),
-        ("unicode", "utf-16-le", "你好"),
-        ("utf-16", "utf-16-be", "好 hello"),
-        ("unicode-1-1-UTF-7", "utf-7", "你好"),
-        (None, "utf-16", "你好"),
-        ("utf-8", "utf-16", "你好"),
-        ("utf-8", "utf-8-sig", "你好"),
-        (None, "utf-8", "café"),
-    ],
-)
+@pytest.mark.parametrize(("name", "charset", "text"), [
+    ("iso-8859-1", "cp1252", "5 € “now”"), ("latin1", "cp1252", "5 € “now”"),
+    ("gb2312", "gb18030", "朱镕基𠀀"), ("windows-874", "cp874", "สวัสดี"),
+    ("windows-949", "cp949", "안녕하세요 뷁"), ("windows-936", "gbk", "免费发票"),
+    ("windows-31j", "cp932", "①こんにちは"), ("x-gbk", "gbk", "免费发票"),
+    ("x-euc-jp", "euc-jp", "こんにちは"), ("csISO2022JP", "iso-2022-jp", "こんにちは"),
+    ("iso-8859-8-i", "iso-8859-8", "שלום"), ("ISO-8859-6-e", "iso-8859-6", "مرحبا"),
+    ("iso-2022-kr", "iso-2022-kr", "안녕하세요"), ("cp50220", "iso-2022-jp", "こんにちは"),
+    ("IBM850", "cp850", "Grüße"), ("iso-2022-jp", "iso2022_jp_ext", "ｶﾀｶﾅ"),
+    ("big5", "big5hkscs", "恒生銀行，唔該嘅"), ("unicode", "utf-16", "你好"),
+    ("unicode", "utf-16-le", "你好"), ("utf-16", "utf-16-be", "好 hello"),
+    ("unicode-1-1-UTF-7", "utf-7", "你好"), (None, "utf-16", "你好"), ("utf-8", "utf-16", "你好"),
+    ("utf-8", "utf-8-sig", "你好"), (None, "utf-8", "café"),
+])  # fmt: skip
 def test_subsets_and_other_names_of_a_charset_and_marks_of_byte_order_are_known(
     name, charset, text
 ):
@@ -88,33 +72,30 @@ def test_codecs_that_are_not_charsets_are_never_used(name):
 FAPIAO, RUSSIAN = "免费发票优惠多多", "Добрый день! Высылаю Вам счёт за март, оплатить его нужно."
 
 
-@pytest.mark.parametrize(
-    ("text", "charset", "declared", "fault"),
-    [
-        ("café", "cp1252", None, "missing"),
-        ("café", "cp1252", "utf-8", "wrong"),
-        ("café", "cp1252", "us-ascii", "wrong"),
-        ("café", "cp1252", "klingon", "unknown"),
-        ("café", "cp1252", "cp037", "unknown"),
-        ("café", "cp1252", "iso-" + "9" * 99, "unknown"),
-        ("Grüße aus Köln, schönes Wochenende", "cp1252", None, "missing"),
-        ("Élève, où es-tu? À bientôt", "cp1252", None, "missing"),
-        (FAPIAO, "gb18030", None, "missing"),
-        (FAPIAO, "gb18030", "utf-8", "wrong"),
-        (FAPIAO, "utf-8", "iso-2022-jp", "wrong"),
-        (FAPIAO, "utf-8", "us-ascii", "wrong"),
-        ("您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000", "gb2312", None, "missing"),
-        ("こんにちは", "iso2022_jp", None, "missing"),
-        ("こんにちは", "iso2022_jp", "klingon", "unknown"),
-        ("こんにちは", "iso2022_jp", "us-ascii", "wrong"),
-        (RUSSIAN, "utf-8-sig", "koi8-r", "wrong"),
-        ("안녕하세요", "iso-2022-kr", None, "missing"),
-        (RUSSIAN, "koi8-r", None, "missing"),
-        (RUSSIAN, "windows-1251", None, "missing"),
-        (f"Re: invoice No 12 {RUSSIAN} OK", "koi8-r", None, "missing"),
-        (f"Re: invoice No 12 {RUSSIAN} OK", "windows-1251", None, "missing"),
-    ],
-)
+@pytest.mark.parametrize(("text", "charset", "declared", "fault"), [
+    ("café", "cp1252", None, "missing"),
+    ("café", "cp1252", "utf-8", "wrong"),
+    ("café", "cp1252", "us-ascii", "wrong"),
+    ("café", "cp1252", "klingon", "unknown"),
+    ("café", "cp1252", "cp037", "unknown"),
+    ("café", "cp1252", "iso-" + "9" * 99, "unknown"),
+    ("Grüße aus Köln, schönes Wochenende", "cp1252", None, "missing"),
+    ("Élève, où es-tu? À bientôt", "cp1252", None, "missing"),
+    (FAPIAO, "gb18030", None, "missing"),
+    (FAPIAO, "gb18030", "utf-8", "wrong"),
+    (FAPIAO, "utf-8", "iso-2022-jp", "wrong"),
+    (FAPIAO, "utf-8", "us-ascii", "wrong"),
+    ("您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000", "gb2312", None, "missing"),
+    ("こんにちは", "iso2022_jp", None, "missing"),
+    ("こんにちは", "iso2022_jp", "klingon", "unknown"),
+    ("こんにちは", "iso2022_jp", "us-ascii", "wrong"),
+    (RUSSIAN, "utf-8-sig", "koi8-r", "wrong"),
+    ("안녕하세요", "iso-2022-kr", None, "missing"),
+    (RUSSIAN, "koi8-r", None, "missing"),
+    (RUSSIAN, "windows-1251", None, "missing"),
+    (f"Re: invoice No 12 {RUSSIAN} OK", "koi8-r", None, "missing"),
+    (f"Re: invoice No 12 {RUSSIAN} OK", "windows-1251", None, "missing"),
+])  # fmt: skip
 def test_a_wrong_or_missing_declaration_leads_to_a_guess(text, charset, declared, fault):
     assert to_utf8(text.encode(charset), declared) == (text.encode(), f"charset-{fault}")
 

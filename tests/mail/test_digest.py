@@ -235,15 +235,12 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
     assert (hashed[0] == hashed[1]) == (meaning(one) == meaning(other))
 
 
-@pytest.mark.parametrize(
-    ("read", "before", "piece"),
-    [
-        (digest_of, b"Date: ", b"1 "),
-        (digest_of, b"Subject: ", b"[SPAM] "),
-        (digest_of, b"Content-Type: text/plain; a=", b'"'),
-        (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
-    ],
-)
+@pytest.mark.parametrize(("read", "before", "piece"), [
+    (digest_of, b"Date: ", b"1 "),
+    (digest_of, b"Subject: ", b"[SPAM] "),
+    (digest_of, b"Content-Type: text/plain; a=", b'"'),
+    (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
+])  # fmt: skip
 def test_a_long_head_takes_little_memory(read, before, piece):
     data = before + piece * ((4 << 20) // len(piece)) + b"\nX-Status: A\n\nx"
     tracemalloc.start()

@@ -122,43 +122,40 @@ MAIL = b"Subject: y\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes
 BINARY = b"application/octet-stream"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "data", "is_read"),
-    [
-        (b"text/csv", b"a.csv", SPAM, True),
-        (b"text/x-card", b"a", SPAM, True),
-        (b"text/calendar", b"a.ics", SPAM, True),
-        (b"text/html", b"a.html", PAGE, True),
-        (b"application/xhtml+xml", b"a", PAGE, True),
-        (BINARY, b"a.txt", SPAM, True),
-        (b"image/svg+xml", b"a", b"<svg><text>" + SPAM, True),
-        (BINARY, b"a.svg", b"<svg><text>" + SPAM, True),
-        (b"image/x", b"a.SVG", b"<svg><text>" + SPAM, True),
-        (BINARY, b"a.HTML", b"<p>" + SPAM, True),
-        (BINARY, b"a.html", b"\n" * 2000 + PAGE, True),
-        (BINARY, b"a.html", b"\0" + PAGE, True),
-        (BINARY, b"a.bin", PAGE, True),
-        (BINARY, b"a", SPAM, True),
-        (b"odd/kind", b"a", SPAM, True),
-        (b"odd", b"a", SPAM, True),
-        (b"image/png", b"a.txt", SPAM, True),
-        (b"message/rfc822", b"a", MAIL, True),
-        (b"message/global", b"a", MAIL, True),
-        (BINARY, b"a.eml", MAIL, True),
-        (BINARY, b"a", b"MIME-Version: 1.0\n" + MAIL, True),
-        (BINARY, b"a.htm", PAGE.decode().encode("utf-16"), True),
-        (b"text/rtf", b"a.rtf", b"{\\rtf1 {\\*\\x <}" + SPAM, True),
-        (b"text/rtf", b"a.rtf", SPAM, True),
-        (BINARY, b"a.mht", b"Snapshot-Content-Location: a\n" + MAIL, True),
-        (b"image/png", b"a.png", SPAM, False),
-        (b"application/zip", b"a.zip", b"PK\3\4" + SPAM, False),
-        (BINARY, b"a.txt", SPAM + b"\0\1", False),
-        (b"application/pdf", b"a.pdf", b"%PDF-1.4 " + SPAM, False),
-        (b"application/rtf", b"a.rtf", b"{\\rtf1 " + SPAM, False),
-        (b"application/pgp-signature", b"a.asc", b"-----BEGIN PGP SIGNATURE-----" + SPAM, False),
-        (BINARY, b"a", b"", False),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "data", "is_read"), [
+    (b"text/csv", b"a.csv", SPAM, True),
+    (b"text/x-card", b"a", SPAM, True),
+    (b"text/calendar", b"a.ics", SPAM, True),
+    (b"text/html", b"a.html", PAGE, True),
+    (b"application/xhtml+xml", b"a", PAGE, True),
+    (BINARY, b"a.txt", SPAM, True),
+    (b"image/svg+xml", b"a", b"<svg><text>" + SPAM, True),
+    (BINARY, b"a.svg", b"<svg><text>" + SPAM, True),
+    (b"image/x", b"a.SVG", b"<svg><text>" + SPAM, True),
+    (BINARY, b"a.HTML", b"<p>" + SPAM, True),
+    (BINARY, b"a.html", b"\n" * 2000 + PAGE, True),
+    (BINARY, b"a.html", b"\0" + PAGE, True),
+    (BINARY, b"a.bin", PAGE, True),
+    (BINARY, b"a", SPAM, True),
+    (b"odd/kind", b"a", SPAM, True),
+    (b"odd", b"a", SPAM, True),
+    (b"image/png", b"a.txt", SPAM, True),
+    (b"message/rfc822", b"a", MAIL, True),
+    (b"message/global", b"a", MAIL, True),
+    (BINARY, b"a.eml", MAIL, True),
+    (BINARY, b"a", b"MIME-Version: 1.0\n" + MAIL, True),
+    (BINARY, b"a.htm", PAGE.decode().encode("utf-16"), True),
+    (b"text/rtf", b"a.rtf", b"{\\rtf1 {\\*\\x <}" + SPAM, True),
+    (b"text/rtf", b"a.rtf", SPAM, True),
+    (BINARY, b"a.mht", b"Snapshot-Content-Location: a\n" + MAIL, True),
+    (b"image/png", b"a.png", SPAM, False),
+    (b"application/zip", b"a.zip", b"PK\3\4" + SPAM, False),
+    (BINARY, b"a.txt", SPAM + b"\0\1", False),
+    (b"application/pdf", b"a.pdf", b"%PDF-1.4 " + SPAM, False),
+    (b"application/rtf", b"a.rtf", b"{\\rtf1 " + SPAM, False),
+    (b"application/pgp-signature", b"a.asc", b"-----BEGIN PGP SIGNATURE-----" + SPAM, False),
+    (BINARY, b"a", b"", False),
+])  # fmt: skip
 def test_an_attachment_is_read_if_it_is_text(kind, name, data, is_read):
     for encoding, encode in ((b"8bit", bytes), (b"base64", base64.encodebytes)):
         more = NAMED % name + b"Content-Transfer-Encoding: " + encoding + b"\n"
@@ -191,24 +188,21 @@ LINKED = part(HAM + b" http://ham.example/")  # a link that is not shown does no
 OTHER = part(HAM, b"text/html")
 
 
-@pytest.mark.parametrize(
-    ("parts", "kind"),
-    [
-        ((LINKED, HTML), b"alternative"),
-        ((HTML, LINKED), b"alternative"),
-        ((part(HAM, b"text/enriched"), HTML), b"alternative"),
-        ((part(SPAM), part(HAM, b"text/enriched")), b"alternative"),
-        ((part(b"<p>" + HAM, b"text/html"), HTML), b"alternative"),
-        ((HTML, part(HAM, b"text/html", NAMED % b"a")), b"alternative"),
-        ((part(HAM), multipart(HTML, kind=b"related", boundary=b"c")), b"alternative"),
-        ((HTML, OTHER), b"related"),
-        (
-            (OTHER, part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n")),
-            b'related; start="<root>"',
-        ),
-        ((HTML, b"\n<html>" + HAM + b"\nContent-ID: a\n\n"), b"related; start=a"),  # a text
-    ],
-)
+@pytest.mark.parametrize(("parts", "kind"), [
+    ((LINKED, HTML), b"alternative"),
+    ((HTML, LINKED), b"alternative"),
+    ((part(HAM, b"text/enriched"), HTML), b"alternative"),
+    ((part(SPAM), part(HAM, b"text/enriched")), b"alternative"),
+    ((part(b"<p>" + HAM, b"text/html"), HTML), b"alternative"),
+    ((HTML, part(HAM, b"text/html", NAMED % b"a")), b"alternative"),
+    ((part(HAM), multipart(HTML, kind=b"related", boundary=b"c")), b"alternative"),
+    ((HTML, OTHER), b"related"),
+    (
+        (OTHER, part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n")),
+        b'related; start="<root>"',
+    ),
+    ((HTML, b"\n<html>" + HAM + b"\nContent-ID: a\n\n"), b"related; start=a"),  # a text
+])  # fmt: skip
 def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(parts, kind):
     found = read(multipart(*parts, kind=kind))
     assert SPAM in found["body"]
@@ -230,15 +224,10 @@ def test_amp_and_html_are_both_shown_because_programs_differ(order):
     assert HAM in found["hidden"]
 
 
-@pytest.mark.parametrize(
-    ("frame", "is_shown"),
-    [
-        (b"<iframe width=9 src='cid:a%40b'>", True),
-        (b"<object data=cid:a@b>", True),
-        (b"<img src=cid:a@b>", False),
-        (b"<iframe src=cid:other>", False),
-    ],
-)
+@pytest.mark.parametrize(("frame", "is_shown"), [
+    (b"<iframe width=9 src='cid:a%40b'>", True), (b"<object data=cid:a@b>", True),
+    (b"<img src=cid:a@b>", False), (b"<iframe src=cid:other>", False),
+])  # fmt: skip
 def test_a_document_in_a_frame_of_the_root_is_shown(frame, is_shown):
     root = part(b"<p>" + HAM + frame, b"text/html")
     page = part(b"<p>" + SPAM * 5 + b" for gout colds lumbago hiccups warts baldness snoring",
@@ -261,22 +250,16 @@ def test_a_picture_is_shown_instead_of_its_alternatives():
 CODED = base64.encodebytes(SPAM)
 
 
-@pytest.mark.parametrize(
-    ("head", "data"),
-    [
-        (b"Content-Type: text/plain\nContent-Type: text/html\n", b"cheap <i></i>" + SPAM[6:]),
-        (b"Content-Transfer-Encoding: 8bit\nContent-Transfer-Encoding: base64\n", CODED),
-        (b"Content-Transfer-Encoding: base64\nContent-Transfer-Encoding: 8bit\n", CODED),
-        (b"Content-Transfer-Encoding: base-64\n", CODED),
-        (b"Content-Transfer-Encoding: (x) base64\n", CODED),
-        (b'Content-Transfer-Encoding: "base64"\n', CODED),
-        (b"Content-Transfer-Encoding: quoted\n", SPAM.replace(b"a", b"=61")),
-        (
-            b"Content-Transfer-Encoding: x-uuencode\n",
-            b"begin 644 x\n@" + b2a_uu(SPAM)[1:] + b"`\nend",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("head", "data"), [
+    (b"Content-Type: text/plain\nContent-Type: text/html\n", b"cheap <i></i>" + SPAM[6:]),
+    (b"Content-Transfer-Encoding: 8bit\nContent-Transfer-Encoding: base64\n", CODED),
+    (b"Content-Transfer-Encoding: base64\nContent-Transfer-Encoding: 8bit\n", CODED),
+    (b"Content-Transfer-Encoding: base-64\n", CODED),
+    (b"Content-Transfer-Encoding: (x) base64\n", CODED),
+    (b'Content-Transfer-Encoding: "base64"\n', CODED),
+    (b"Content-Transfer-Encoding: quoted\n", SPAM.replace(b"a", b"=61")),
+    (b"Content-Transfer-Encoding: x-uuencode\n", b"begin 644 x\n@" + b2a_uu(SPAM)[1:] + b"`\nend"),
+])  # fmt: skip
 def test_a_body_is_read_in_every_way_that_programs_read_it(head, data):
     assert SPAM in b" ".join(read(head + b"\n" + data)["body"].split())
 
@@ -310,14 +293,11 @@ def test_alternatives_that_say_the_same_are_both_read():
     assert "defect" not in found
 
 
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("Grüße aus Österreich " * 4, "<p>gr&uuml;&szlig;e aus &Ouml;sterreich"),
-        ("免费发票，优惠多多，欢迎来电\n", "<p>免费发票，优惠<b>多多</b>，<br>欢迎来电"),
-        ("免费发票，\n优惠多\n多，欢迎来\n电", "<p>免费发票，优惠多多，欢迎来电"),
-    ],
-)
+@pytest.mark.parametrize(("text", "html"), [
+    ("Grüße aus Österreich " * 4, "<p>gr&uuml;&szlig;e aus &Ouml;sterreich"),
+    ("免费发票，优惠多多，欢迎来电\n", "<p>免费发票，优惠<b>多多</b>，<br>欢迎来电"),
+    ("免费发票，\n优惠多\n多，欢迎来\n电", "<p>免费发票，优惠多多，欢迎来电"),
+])  # fmt: skip
 def test_the_same_words_in_any_script_do_not_differ(text, html):
     kinds = (b"text/plain; charset=utf-8", b"text/html; charset=utf-8")
     assert "defect" not in alternatives(*map(part, (text.encode(), html.encode()), kinds))
@@ -333,16 +313,13 @@ def test_other_chinese_text_differs():
 NOTE = b"Your mail reader cannot show HTML. Please see our site."
 
 
-@pytest.mark.parametrize(
-    ("message", "shown"),
-    [
-        (multipart(part(NOTE), HTML, kind=b"alternative"), NOTE),
-        # An invitation stands beside its alternatives.
-        (multipart(part(SPAM), HTML, part(HAM, b"text/calendar"), kind=b"alternative"), HAM),
-        (multipart(part(HAM), HTML, kind=b"related"), HAM),
-        (multipart(part(HAM), HTML), HAM),
-    ],
-)
+@pytest.mark.parametrize(("message", "shown"), [
+    (multipart(part(NOTE), HTML, kind=b"alternative"), NOTE),
+    # An invitation stands beside its alternatives.
+    (multipart(part(SPAM), HTML, part(HAM, b"text/calendar"), kind=b"alternative"), HAM),
+    (multipart(part(HAM), HTML, kind=b"related"), HAM),
+    (multipart(part(HAM), HTML), HAM),
+])  # fmt: skip
 def test_parts_that_are_no_alternatives_are_shown(message, shown):
     found = read(message)
     assert SPAM in found["body"]
@@ -447,16 +424,13 @@ def test_samples_of_any_text_are_utf8(text, most, is_html):
 WORDS_OF_SPAM = b" ".join(b"spam%04d" % i for i in range(5000))
 
 
-@pytest.mark.parametrize(
-    ("filler", "is_html"),
-    [
-        (b" \n\t" * 300_000, False),
-        (b"<!-- " + WORDS + b" -->", True),
-        (b"<script>" + WORDS + b"</script>", True),
-        (b"<p>&nbsp;</p>&nbsp;" + b"&nbsp; " * 100_000, True),
-        (b'<img src="data:image/png;base64,' + b"iVBORw0KGgo" * 90_000 + b'">', True),
-    ],
-)
+@pytest.mark.parametrize(("filler", "is_html"), [
+    (b" \n\t" * 300_000, False),
+    (b"<!-- " + WORDS + b" -->", True),
+    (b"<script>" + WORDS + b"</script>", True),
+    (b"<p>&nbsp;</p>&nbsp;" + b"&nbsp; " * 100_000, True),
+    (b'<img src="data:image/png;base64,' + b"iVBORw0KGgo" * 90_000 + b'">', True),
+])  # fmt: skip
 def test_what_takes_no_room_is_dropped_before_a_text_is_sampled(filler, is_html):
     assert WORDS_OF_SPAM in shared([filler + WORDS_OF_SPAM + filler], [is_html], 100_000)[0]
 

@@ -26,18 +26,15 @@ def encoded(charset: str, encoding: str, text: bytes) -> bytes:
     return b"=?" + charset.encode() + b"?" + encoding.encode() + b"?" + body + b"?="
 
 
-@pytest.mark.parametrize(
-    ("block", "lines"),
-    [
-        (b"Subject: hi", [(b"Subject", b"hi")]),
-        (b"Subject:hi\nTo: a", [(b"Subject", b"hi"), (b"To", b"a")]),
-        (b"Subject :  hi", [(b"Subject", b"hi")]),
-        (b"Subject: hi\n\tthere\n you", [(b"Subject", b"hi\tthere you")]),
-        (b"Subject:\n hi", [(b"Subject", b"hi")]),
-        (b"Subject:\nTo: a", [(b"Subject", b""), (b"To", b"a")]),
-        (b"", []),
-    ],
-)
+@pytest.mark.parametrize(("block", "lines"), [
+    (b"Subject: hi", [(b"Subject", b"hi")]),
+    (b"Subject:hi\nTo: a", [(b"Subject", b"hi"), (b"To", b"a")]),
+    (b"Subject :  hi", [(b"Subject", b"hi")]),
+    (b"Subject: hi\n\tthere\n you", [(b"Subject", b"hi\tthere you")]),
+    (b"Subject:\n hi", [(b"Subject", b"hi")]),
+    (b"Subject:\nTo: a", [(b"Subject", b""), (b"To", b"a")]),
+    (b"", []),
+])  # fmt: skip
 def test_lines_are_unfolded_and_split(block, lines):
     found = headers.header_lines(b"\n" + block)
     assert [(name.rstrip(), headers.unfold(value)) for name, value in found] == lines
@@ -51,29 +48,19 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
     assert headers.looks_like_header(data) == is_header
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (b"plain", "plain"),
-        (b"=?utf-8?Q?caf=C3=A9?=", "café"),
-        (b"=?UTF-8?b?Y2Fmw6k=?= au lait", "café au lait"),
-        (b"=?iso-8859-1?q?caf=E9_au?= lait", "café au lait"),
-        (b"=?koi8-r*ru?Q?=D1?=", "я"),  # with a language
-        (b"=?utf-8?Q?a?= =?utf-8?Q?b?=", "ab"),
-        (b"=?utf-8?Q?a?= b =?utf-8?Q?c?=", "a b c"),
-        (b"=?utf-8?Q?a?=\t =?koi8-r?B?0NLJ18XU?=", "aпривет"),
-        (b"=?utf-8?Q?what??= now", "what? now"),
-        (b"=?utf-8?Q?two words?=", "two words"),
-        (b"=?utf-8?Q??=", ""),
-        (b"=?utf-8?Q?open", "=?utf-8?Q?open"),
-        (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
-        (b"=?nonsense?Q?caf=E9?=", "café"),
-        (b"caf\xe9", "café"),
-        ("café".encode(), "café"),
-        (b"\x1b$B$3$s\x1b(B", "こん"),
-        ("免费".encode("gb18030") + b" =?utf-8?Q?=E2=82=AC?=", "免费 €"),
-    ],
-)
+@pytest.mark.parametrize(("value", "text"), [
+    (b"plain", "plain"), (b"=?utf-8?Q?caf=C3=A9?=", "café"),
+    (b"=?UTF-8?b?Y2Fmw6k=?= au lait", "café au lait"),
+    (b"=?iso-8859-1?q?caf=E9_au?= lait", "café au lait"),
+    (b"=?koi8-r*ru?Q?=D1?=", "я"),  # with a language
+    (b"=?utf-8?Q?a?= =?utf-8?Q?b?=", "ab"), (b"=?utf-8?Q?a?= b =?utf-8?Q?c?=", "a b c"),
+    (b"=?utf-8?Q?a?=\t =?koi8-r?B?0NLJ18XU?=", "aпривет"), (b"=?utf-8?Q?what??= now", "what? now"),
+    (b"=?utf-8?Q?two words?=", "two words"), (b"=?utf-8?Q??=", ""),
+    (b"=?utf-8?Q?open", "=?utf-8?Q?open"), (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
+    (b"=?nonsense?Q?caf=E9?=", "café"), (b"caf\xe9", "café"), ("café".encode(), "café"),
+    (b"\x1b$B$3$s\x1b(B", "こん"),
+    ("免费".encode("gb18030") + b" =?utf-8?Q?=E2=82=AC?=", "免费 €"),
+])  # fmt: skip
 def test_values_are_decoded(value, text):
     assert headers.decode_value(value).decode() == text
 
@@ -112,43 +99,35 @@ def test_a_character_may_be_split_between_encoded_words(encoding):
         assert headers.decode_value(b" ".join(words)).decode() == "你好吗世"
 
 
-@pytest.mark.parametrize(
-    ("charset", "text"),
-    [
-        ("utf-8", "Große Freude: 你好 привет " * 5),
-        ("iso-8859-1", "Große Freude " * 9),
-        ("gb18030", "免费发票优惠多多" * 9),
-        ("iso-2022-jp", "こんにちは世界" * 9),
-        ("koi8-r", "привет мир " * 9),
-    ],
-)
+@pytest.mark.parametrize(("charset", "text"), [
+    ("utf-8", "Große Freude: 你好 привет " * 5), ("iso-8859-1", "Große Freude " * 9),
+    ("gb18030", "免费发票优惠多多" * 9), ("iso-2022-jp", "こんにちは世界" * 9),
+    ("koi8-r", "привет мир " * 9),
+])  # fmt: skip
 def test_headers_written_by_the_standard_library_are_read(charset, text):
     lines = headers.header_lines(b"\nSubject: " + Header(text, charset).encode().encode())
     assert headers.decode_value(headers.unfold(lines[0][1])).decode().split() == text.split()
 
 
-@pytest.mark.parametrize(
-    ("value", "name", "text"),
-    [
-        (b"text/plain; charset=utf-8", "charset", "utf-8"),
-        (b'text/plain; charset="utf-8"', "charset", "utf-8"),
-        (b"text/plain; CHARSET = utf-8 (really)", "charset", "utf-8"),
-        (b"text/plain;charset=a;charset=b", "charset", "a"),
-        (b"text/html charset=utf-8", "charset", "utf-8"),
-        (b'a/b; name="a;b=c"; x=y', "name", "a;b=c"),
-        (b'a/b; name="say \\"hi\\""', "name", 'say "hi"'),
-        (b'a/b; name="open', "name", "open"),
-        (b"a/b; filename*=utf-8'en'%e2%82%ac%20rates", "filename", "€ rates"),
-        (b"a/b; filename*=iso-8859-1''caf%E9", "filename", "café"),
-        (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
-        (b"a/b; filename*0=ab; filename*1=cd", "filename", "abcd"),
-        (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
-        (b"a/b; name*0*=utf-8''%e4%bd; name*1*=%a0; name*2=\"%41\"", "name", "你%41"),
-        (b"a/b; filename*0*=utf-8''a%2; filename*1*=0b", "filename", "a%20b"),
-        (b"a/b; filename*=no-charset", "filename", "no-charset"),
-        (b"a/b; filename*9999999=a; filename*=b", "filename", "b"),
-    ],
-)
+@pytest.mark.parametrize(("value", "name", "text"), [
+    (b"text/plain; charset=utf-8", "charset", "utf-8"),
+    (b'text/plain; charset="utf-8"', "charset", "utf-8"),
+    (b"text/plain; CHARSET = utf-8 (really)", "charset", "utf-8"),
+    (b"text/plain;charset=a;charset=b", "charset", "a"),
+    (b"text/html charset=utf-8", "charset", "utf-8"),
+    (b'a/b; name="a;b=c"; x=y', "name", "a;b=c"),
+    (b'a/b; name="say \\"hi\\""', "name", 'say "hi"'),
+    (b'a/b; name="open', "name", "open"),
+    (b"a/b; filename*=utf-8'en'%e2%82%ac%20rates", "filename", "€ rates"),
+    (b"a/b; filename*=iso-8859-1''caf%E9", "filename", "café"),
+    (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
+    (b"a/b; filename*0=ab; filename*1=cd", "filename", "abcd"),
+    (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
+    (b"a/b; name*0*=utf-8''%e4%bd; name*1*=%a0; name*2=\"%41\"", "name", "你%41"),
+    (b"a/b; filename*0*=utf-8''a%2; filename*1*=0b", "filename", "a%20b"),
+    (b"a/b; filename*=no-charset", "filename", "no-charset"),
+    (b"a/b; filename*9999999=a; filename*=b", "filename", "b"),
+])  # fmt: skip
 def test_parameters_are_found_and_decoded(value, name, text):
     assert headers.parameters(value)[name].decode() == text
 

@@ -214,47 +214,44 @@ def test_words_of_the_subject_count_as_words_of_the_body():
 MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
 
 
-@pytest.mark.parametrize(
-    ("data", "text", "noted"),
-    [
-        (b"", "", ()),
-        (b"\n\n", "", ()),
-        (b"Subject: x", "", ()),
-        (b"Subject: x\n\nhi", "hi", ()),
-        (b"\xef\xbb\xbfSubject: x\r\n\r\nhi", "hi", ()),
-        (b"just words", "just words", ("no-headers",)),
-        (b"<html><b>hi</b>", "hi", ("no-headers",)),
-        (b"Subject: x\n\n<!DOCTYPE HTML><b>hi", "hi", ()),
-        (b"Subject: x\nContent-Type: text/plain\n\n<html>", "<html>", ()),
-        (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
-        (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
-        (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
-        (b"Subject: x\nContent-Type: ; charset=utf-8\n\nhi", "hi", ()),
-        (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
-        (b"Subject: x\nContent-Type: (a) text/(b)html\n\n<b>hi", "hi", ()),
-        (b'Subject: x\nContent-Type: "text/html"\n\n<b>hi', "hi", ()),
-        (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
-        (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
-        (MIXED + b"nothing", "nothing", ("no-boundary",)),
-        (
-            MIXED.replace(b" b", b" x" * 9000 + b"; b") + b"no\n--b\nContent-Id: x\n\none\n--b--",
-            "one",
-            (),
-        ),
-        (MIXED + b"before\n--b\n\none\n--b\n\ntwo\n--b--\nbehind", "one\ntwo", ()),
-        (MIXED + b"--b \n\none\n--b\t\n\ntwo\n--b-- \n", "one\ntwo", ()),
-        (MIXED + b"--b\n\none\n--b\n\ntwo", "one\ntwo", ()),
-        (MIXED + b"--b\n\none\n--bb\n--b-\ntwo\n--b--", "one\n--bb\n--b-\ntwo", ()),
-        (MIXED + b"--b\n\none\n--b--\nno\n--b\n\ntwo\n", "one\ntwo", ("parts-after-end",)),
-        (
-            MIXED + b"--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b--",
-            "1,2",
-            (),
-        ),
-        (MIXED + b"--b\nContent-Type: text/calendar\n\nBEGIN\n--b--", "BEGIN", ()),
-        (MIXED.replace(b"mixed", b"digest") + b"--b\n\nSubject: y\n\nhi\n--b--", "hi", ()),
-    ],
-)
+@pytest.mark.parametrize(("data", "text", "noted"), [
+    (b"", "", ()),
+    (b"\n\n", "", ()),
+    (b"Subject: x", "", ()),
+    (b"Subject: x\n\nhi", "hi", ()),
+    (b"\xef\xbb\xbfSubject: x\r\n\r\nhi", "hi", ()),
+    (b"just words", "just words", ("no-headers",)),
+    (b"<html><b>hi</b>", "hi", ("no-headers",)),
+    (b"Subject: x\n\n<!DOCTYPE HTML><b>hi", "hi", ()),
+    (b"Subject: x\nContent-Type: text/plain\n\n<html>", "<html>", ()),
+    (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
+    (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
+    (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
+    (b"Subject: x\nContent-Type: ; charset=utf-8\n\nhi", "hi", ()),
+    (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
+    (b"Subject: x\nContent-Type: (a) text/(b)html\n\n<b>hi", "hi", ()),
+    (b'Subject: x\nContent-Type: "text/html"\n\n<b>hi', "hi", ()),
+    (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
+    (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
+    (MIXED + b"nothing", "nothing", ("no-boundary",)),
+    (
+        MIXED.replace(b" b", b" x" * 9000 + b"; b") + b"no\n--b\nContent-Id: x\n\none\n--b--",
+        "one",
+        (),
+    ),
+    (MIXED + b"before\n--b\n\none\n--b\n\ntwo\n--b--\nbehind", "one\ntwo", ()),
+    (MIXED + b"--b \n\none\n--b\t\n\ntwo\n--b-- \n", "one\ntwo", ()),
+    (MIXED + b"--b\n\none\n--b\n\ntwo", "one\ntwo", ()),
+    (MIXED + b"--b\n\none\n--bb\n--b-\ntwo\n--b--", "one\n--bb\n--b-\ntwo", ()),
+    (MIXED + b"--b\n\none\n--b--\nno\n--b\n\ntwo\n", "one\ntwo", ("parts-after-end",)),
+    (
+        MIXED + b"--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b--",
+        "1,2",
+        (),
+    ),
+    (MIXED + b"--b\nContent-Type: text/calendar\n\nBEGIN\n--b--", "BEGIN", ()),
+    (MIXED.replace(b"mixed", b"digest") + b"--b\n\nSubject: y\n\nhi\n--b--", "hi", ()),
+])  # fmt: skip
 def test_broken_mail_is_read_as_people_see_it(data, text, noted):
     message = parse_message(data)
     assert (found(message, "body").strip(), defects(message)) == (text, noted)
@@ -263,18 +260,15 @@ def test_broken_mail_is_read_as_people_see_it(data, text, noted):
 RUSSIAN = "привет".encode("koi8-r")
 
 
-@pytest.mark.parametrize(
-    ("content_type", "html", "text"),
-    [
-        (b"text/html", b'<meta charset="koi8-r">' + RUSSIAN, "привет"),
-        (b"text/html", b"<META x CONTENT='text/html; charset=KOI8-R'>" + RUSSIAN, "привет"),
-        (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
-        (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
-        (b"text/html", b"<meta charset=UTF-16LE>buy pills", "buy pills"),
-        (b"text/html", b"<meta charset=unicode>buy  pills", "buy  pills"),
-        (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
-    ],
-)
+@pytest.mark.parametrize(("content_type", "html", "text"), [
+    (b"text/html", b'<meta charset="koi8-r">' + RUSSIAN, "привет"),
+    (b"text/html", b"<META x CONTENT='text/html; charset=KOI8-R'>" + RUSSIAN, "привет"),
+    (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
+    (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
+    (b"text/html", b"<meta charset=UTF-16LE>buy pills", "buy pills"),
+    (b"text/html", b"<meta charset=unicode>buy  pills", "buy  pills"),
+    (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
+])  # fmt: skip
 def test_html_can_declare_its_charset_near_its_beginning_only(content_type, html, text):
     assert body(b"Subject: x\nContent-Type: %b\n\n%b" % (content_type, html)) == text
 
@@ -308,16 +302,13 @@ def test_text_that_is_not_mail_is_one_field():
 # --- limits -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("limit", "most", "data", "defect"),
-    [
-        ("data", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("text", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("headers", 9, b"Subject: x\n\na", "headers-truncated"),
-        ("parts", 5, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
-        ("depth", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
-    ],
-)
+@pytest.mark.parametrize(("limit", "most", "data", "defect"), [
+    ("data", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+    ("text", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+    ("headers", 9, b"Subject: x\n\na", "headers-truncated"),
+    ("parts", 5, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
+    ("depth", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
+])  # fmt: skip
 def test_every_limit_holds_and_has_its_defect(limit, most, data, defect):
     assert defects(parse_message(data, ReadingLimits(**{limit: most}))) == (defect,)
     assert not defects(parse_message(data, ReadingLimits(**{limit: most + 1})))
@@ -328,16 +319,12 @@ def test_links_are_counted_up_to_a_limit():
     assert LIMITS.urls / 2 < len(found(message, "url").split("\n")) <= LIMITS.urls
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"Subject: " + b"a b " * (1 << 20) + b"\n\nbody",
-        b"Content-Type: multipart/mixed; boundary=b\n\n"
-        + (b"--b\nX-A: " + b"a b " * 4000 + b"\n\nt\n") * 400,
-        b"\n" + (b"begin 644 " + b"a b " * 45 + b"\nM" + b"`" * 60 + b"\n`\nend\n") * 20000,
-    ],
-    ids=["subject", "heads of parts", "names of uuencoded files"],
-)
+@pytest.mark.parametrize("data", [
+    b"Subject: " + b"a b " * (1 << 20) + b"\n\nbody",
+    b"Content-Type: multipart/mixed; boundary=b\n\n"
+    + (b"--b\nX-A: " + b"a b " * 4000 + b"\n\nt\n") * 400,
+    b"\n" + (b"begin 644 " + b"a b " * 45 + b"\nM" + b"`" * 60 + b"\n`\nend\n") * 20000,
+], ids=["subject", "heads of parts", "names of uuencoded files"])  # fmt: skip
 def test_all_fields_together_are_bounded(data):
     message = parse_message(data)
     assert "truncated" in defects(message)
@@ -478,29 +465,26 @@ def test_the_text_of_html_stands_where_the_html_stood():
 OFFER = b"Cheap pills, without a prescription: http://a.example/\n"
 
 
-@pytest.mark.parametrize(
-    ("own", "rest"),
-    [
-        (b"", b"> Lunch on Monday?\n>> Yes\n"),
-        (b"", b"On 3 Sep 2002, Sam wrote:\n> Lunch on Monday?\n"),
-        (b"", b"Lunch, for Sam:\n> on Monday?\n  > Yes"),
-        (b"", b"Am 3.9.2002 schrieb Sam:\nMittagessen am Montag?\n"),
-        (b"", "Le 3 septembre, Sam a écrit :\nDéjeuner lundi ?\n".encode()),
-        (b"", "Sam <sam@b.example> 于2002年9月3日周二 12:00写道：\n周一午饭？".encode()),
-        (b"", "вт, 3 сент. 2002 г. в 12:00, Sam <sam@b.example>:\nВ понедельник?\n".encode()),
-        (b"", b"-----Original Message-----\nFrom: Sam\n\nLunch on Monday?\n"),
-        (b"", b"---------- Forwarded message ----------\nLunch on Monday?\n"),
-        (b"", b"Begin forwarded message:\n\nLunch on Monday?\n"),
-        (b"", b"  On 3 Sep 2002, Sam wrote: \t\n Lunch on Monday?\n"),
-        (b"_____\n", b"From: Sam\nSent: 3 Sep 2002\nTo: Ann;\n Bob\nSubject: Lunch\n\nOn Monday?"),
-        (b"", "*De :* Sam\n*À :* Ann\n*Objet\xa0:* Déjeuner\n\nLundi ?".encode()),
-        # Neither a list's rule, nor a sentence, nor a sign within a line begins another message.
-        (b"\n-----------\nA list\n", b""),
-        (b"He wrote: buy\n----- no title\n", b""),
-        (b"From: our shop\nPrice: low\n", b""),
-        (b"a > b\n", b""),
-    ],
-)
+@pytest.mark.parametrize(("own", "rest"), [
+    (b"", b"> Lunch on Monday?\n>> Yes\n"),
+    (b"", b"On 3 Sep 2002, Sam wrote:\n> Lunch on Monday?\n"),
+    (b"", b"Lunch, for Sam:\n> on Monday?\n  > Yes"),
+    (b"", b"Am 3.9.2002 schrieb Sam:\nMittagessen am Montag?\n"),
+    (b"", "Le 3 septembre, Sam a écrit :\nDéjeuner lundi ?\n".encode()),
+    (b"", "Sam <sam@b.example> 于2002年9月3日周二 12:00写道：\n周一午饭？".encode()),
+    (b"", "вт, 3 сент. 2002 г. в 12:00, Sam <sam@b.example>:\nВ понедельник?\n".encode()),
+    (b"", b"-----Original Message-----\nFrom: Sam\n\nLunch on Monday?\n"),
+    (b"", b"---------- Forwarded message ----------\nLunch on Monday?\n"),
+    (b"", b"Begin forwarded message:\n\nLunch on Monday?\n"),
+    (b"", b"  On 3 Sep 2002, Sam wrote: \t\n Lunch on Monday?\n"),
+    (b"_____\n", b"From: Sam\nSent: 3 Sep 2002\nTo: Ann;\n Bob\nSubject: Lunch\n\nOn Monday?"),
+    (b"", "*De :* Sam\n*À :* Ann\n*Objet\xa0:* Déjeuner\n\nLundi ?".encode()),
+    # Neither a list's rule, nor a sentence, nor a sign within a line begins another message.
+    (b"\n-----------\nA list\n", b""),
+    (b"He wrote: buy\n----- no title\n", b""),
+    (b"From: our shop\nPrice: low\n", b""),
+    (b"a > b\n", b""),
+])  # fmt: skip
 def test_a_writers_own_text_is_apart_from_what_it_quotes(own, rest):
     assert own_beginnings([OFFER + own + rest]) == ([OFFER + own], rest)
     if rest.strip().startswith(b">"):  # quoted lines may stand anywhere

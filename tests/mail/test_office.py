@@ -33,26 +33,17 @@ def check(found: Document, is_hidden: bool) -> None:
     assert ("attached-hidden" in found.facts) == is_hidden
 
 
-@pytest.mark.parametrize(
-    ("said", "is_hidden"),
-    [
-        ("<w:vanish/>", True),
-        ('<w:vanish w:val="0"/>', False),
-        (WHITE, True),
-        ('<w:color w:val="F4F6F4"/>', True),
-        ('<w:color w:val="auto"/>', False),
-        (WHITE + SHADED, False),
-        ('<w:shd w:val="clear" w:fill="000000"/>', False),  # automatic colours can be read
-        (WHITE + '<w:highlight w:val="red"/>', False),
-        ('<w:color w:val="204060"/>' + SHADED, True),
-        ('<w:sz w:val="8"/>', True),
-        ('<w:sz w:val="9"/><w:szCs w:val="2"/>', False),
-        ('<w:rStyle w:val="Quiet"/>', True),
-        ('<w:rStyle w:val="Quiet"/><w:vanish w:val="0"/>', False),
-        ('<w:rStyle w:val="A"/>', False),  # it is based on itself
-        ("<w:rPrChange><w:rPr><w:vanish/></w:rPr></w:rPrChange>", False),
-    ],
-)
+@pytest.mark.parametrize(("said", "is_hidden"), [
+    ("<w:vanish/>", True), ('<w:vanish w:val="0"/>', False), (WHITE, True),
+    ('<w:color w:val="F4F6F4"/>', True), ('<w:color w:val="auto"/>', False),
+    (WHITE + SHADED, False),
+    ('<w:shd w:val="clear" w:fill="000000"/>', False),  # automatic colours can be read
+    (WHITE + '<w:highlight w:val="red"/>', False), ('<w:color w:val="204060"/>' + SHADED, True),
+    ('<w:sz w:val="8"/>', True), ('<w:sz w:val="9"/><w:szCs w:val="2"/>', False),
+    ('<w:rStyle w:val="Quiet"/>', True), ('<w:rStyle w:val="Quiet"/><w:vanish w:val="0"/>', False),
+    ('<w:rStyle w:val="A"/>', False),  # it is based on itself
+    ("<w:rPrChange><w:rPr><w:vanish/></w:rPr></w:rPrChange>", False),
+])  # fmt: skip
 def test_what_a_run_of_word_says(said, is_hidden):
     run = f"<w:p><w:r><w:rPr>{said}</w:rPr><w:t>secret</w:t></w:r></w:p>"
     body = f"<w:p><w:r>a</w:r></w:p>{run}<w:p><w:r>b</w:r></w:p>"
@@ -62,22 +53,19 @@ def test_what_a_run_of_word_says(said, is_hidden):
 RUN = f"<w:p><w:r><w:rPr>{WHITE}</w:rPr>secret</w:r></w:p>"
 
 
-@pytest.mark.parametrize(
-    ("xml", "is_hidden"),
-    [
-        ('<w:p><w:pPr><w:pStyle w:val="Still"/></w:pPr><w:r>secret</w:r></w:p>', True),
-        ('<w:p><w:pPr><w:pStyle w:val="Loud"/></w:pPr><w:r>secret</w:r></w:p>', False),
-        ("<w:p><w:rPr><w:del/><w:vanish/></w:rPr><w:r>secret</w:r></w:p>", False),
-        ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
-        (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
-        (f"<w:tbl><w:tc><w:tcPr>{SHADED}</w:tcPr>{RUN}</w:tc></w:tbl>", False),
-        (f'<w:tbl><w:tblStyle w:val="Grid"/><w:tc>{RUN}</w:tc></w:tbl>', False),
-        (f'<w:tbl><w:tblStyle w:val="Plain"/><w:tc>{RUN}</w:tc></w:tbl>', True),
-        (f"<w:p><w:r><w:txbxContent>{RUN}</w:txbxContent></w:r></w:p>", False),
-        (f'<wp:anchor behindDoc="1"/>{RUN}', False),
-        (f'<w:background w:color="204060"></w:background>{RUN}', False),
-    ],
-)
+@pytest.mark.parametrize(("xml", "is_hidden"), [
+    ('<w:p><w:pPr><w:pStyle w:val="Still"/></w:pPr><w:r>secret</w:r></w:p>', True),
+    ('<w:p><w:pPr><w:pStyle w:val="Loud"/></w:pPr><w:r>secret</w:r></w:p>', False),
+    ("<w:p><w:rPr><w:del/><w:vanish/></w:rPr><w:r>secret</w:r></w:p>", False),
+    ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
+    (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
+    (f"<w:tbl><w:tc><w:tcPr>{SHADED}</w:tcPr>{RUN}</w:tc></w:tbl>", False),
+    (f'<w:tbl><w:tblStyle w:val="Grid"/><w:tc>{RUN}</w:tc></w:tbl>', False),
+    (f'<w:tbl><w:tblStyle w:val="Plain"/><w:tc>{RUN}</w:tc></w:tbl>', True),
+    (f"<w:p><w:r><w:txbxContent>{RUN}</w:txbxContent></w:r></w:p>", False),
+    (f'<wp:anchor behindDoc="1"/>{RUN}', False),
+    (f'<w:background w:color="204060"></w:background>{RUN}', False),
+])  # fmt: skip
 def test_what_stands_around_a_run_of_word(xml, is_hidden):
     body = f"<w:p><w:r>a</w:r></w:p>{xml}<w:p><w:r>b</w:r></w:p>"
     check(read("docx", word__document=body, word__styles=STYLES), is_hidden)
@@ -127,106 +115,86 @@ def check_slide(shape: str, run: str, is_hidden: bool, **parts: str) -> None:
     check(read_document("pptx", packed_file), is_hidden)
 
 
-@pytest.mark.parametrize(
-    ("shape", "run", "is_hidden"),
-    [
-        ("<p:sp>", RED, True),
-        ("<p:sp>", BG1, True),
-        ("<p:sp>", '<a:solidFill><a:schemeClr val="tx1"/></a:solidFill>', False),
-        ("<p:sp>", "", False),
-        ("<p:sp>", RED + '<a:latin typeface="x"/>', True),
-        ("<p:sp>", RED + "<a:effectLst/>", True),
-        ("<p:sp>", RED + "<a:effectLst><a:glow/></a:effectLst>", False),
-        *(("<p:sp>", f"{RED}<a:{tag}/>", False) for tag in ("hlinkClick", "highlight", "uFill")),
-        ("<p:sp>", '<a:solidFill><a:prstClr val="red"/></a:solidFill>', True),
-        ('<a:overrideClrMapping bg1="dk1"/><p:sp>', BLUE, True),
-        ("<p:sp>", f"<a:ln>{BG1}</a:ln>{RED}", False),
-        ("<p:sp>", RED.replace("/>", '><a:lumMod val="50"/></a:srgbClr>'), False),
-        (f"<p:bg><p:bgPr>{RED}</p:bgPr></p:bg><p:sp>", RED, True),
-        ("<p:bg><p:bgPr><a:gradFill/></p:bgPr></p:bg><p:sp>", RED, False),
-        ("<p:pic/><p:sp>", RED, False),
-        ("<p:graphicFrame/><p:sp>", RED, False),
-        ("<p:sp><a:effectLst>", RED, False),
-        ("<p:sp><p:spPr><a:noFill/></p:spPr>", RED, True),
-        (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),  # the letters may leave the shape
-        ("<p:sp>", "<a:noFill/>", True),
-        ("<p:sp>", "<a:gradFill/>", False),
-        ("<p:sp>", RED.replace("/>", '><a:alpha val="0"/></a:srgbClr>'), True),
-        ('<p:sp><p:style><a:effectRef idx="2"/></p:style>', RED, False),
-        ('<p:sp><p:style><a:fillRef idx="3"/></p:style>', RED, False),
-    ],
-)
+@pytest.mark.parametrize(("shape", "run", "is_hidden"), [
+    ("<p:sp>", RED, True),
+    ("<p:sp>", BG1, True),
+    ("<p:sp>", '<a:solidFill><a:schemeClr val="tx1"/></a:solidFill>', False),
+    ("<p:sp>", "", False),
+    ("<p:sp>", RED + '<a:latin typeface="x"/>', True),
+    ("<p:sp>", RED + "<a:effectLst/>", True),
+    ("<p:sp>", RED + "<a:effectLst><a:glow/></a:effectLst>", False),
+    *(("<p:sp>", f"{RED}<a:{tag}/>", False) for tag in ("hlinkClick", "highlight", "uFill")),
+    ("<p:sp>", '<a:solidFill><a:prstClr val="red"/></a:solidFill>', True),
+    ('<a:overrideClrMapping bg1="dk1"/><p:sp>', BLUE, True),
+    ("<p:sp>", f"<a:ln>{BG1}</a:ln>{RED}", False),
+    ("<p:sp>", RED.replace("/>", '><a:lumMod val="50"/></a:srgbClr>'), False),
+    (f"<p:bg><p:bgPr>{RED}</p:bgPr></p:bg><p:sp>", RED, True),
+    ("<p:bg><p:bgPr><a:gradFill/></p:bgPr></p:bg><p:sp>", RED, False),
+    ("<p:pic/><p:sp>", RED, False),
+    ("<p:graphicFrame/><p:sp>", RED, False),
+    ("<p:sp><a:effectLst>", RED, False),
+    ("<p:sp><p:spPr><a:noFill/></p:spPr>", RED, True),
+    (f"<p:sp><p:spPr>{RED}</p:spPr>", RED, False),  # the letters may leave the shape
+    ("<p:sp>", "<a:noFill/>", True),
+    ("<p:sp>", "<a:gradFill/>", False),
+    ("<p:sp>", RED.replace("/>", '><a:alpha val="0"/></a:srgbClr>'), True),
+    ('<p:sp><p:style><a:effectRef idx="2"/></p:style>', RED, False),
+    ('<p:sp><p:style><a:fillRef idx="3"/></p:style>', RED, False),
+])  # fmt: skip
 def test_colours_on_slides(shape, run, is_hidden):
     check_slide(shape, run, is_hidden)
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"slideLayouts/slideLayout1": "<p:pic/>"},
-        {"slideMasters/m1": LEVELS["ppt/slideMasters/m1.xml"] + FILLED},
-        {"theme/theme1": "<a:bgFillStyleLst><a:gradFill/></a:bgFillStyleLst>"},
-        {"slides/_rels/slide1": "", "slideLayouts/slideLayout1": ""},
-    ],
-)
+@pytest.mark.parametrize("parts", [
+    {"slideLayouts/slideLayout1": "<p:pic/>"},
+    {"slideMasters/m1": LEVELS["ppt/slideMasters/m1.xml"] + FILLED},
+    {"theme/theme1": "<a:bgFillStyleLst><a:gradFill/></a:bgFillStyleLst>"},
+    {"slides/_rels/slide1": "", "slideLayouts/slideLayout1": ""},
+])  # fmt: skip
 def test_grounds_of_slides_that_are_not_known(parts):
     check_slide("<p:sp>", RED, is_hidden=False, **parts)
 
 
-@pytest.mark.parametrize(
-    ("left", "top", "more", "is_hidden"),
-    [
-        (0, 0, "", False),
-        (999, 0, "", False),
-        (1000, 0, "", True),
-        (-300, 0, "", True),
-        (-299, 0, "", False),
-        (0, 700, "", True),
-        (0, -900, "", False),  # its text may flow down
-        (1000, 0, '<a:bodyPr wrap="square" anchor="ctr"/>', True),
-        (1000, 0, '<a:bodyPr wrap="none"/>', False),
-        (1000, 0, '<a:bodyPr rot="5400000"/>', False),
-        (1000, 0, '<a:bodyPr numCol="2"/>', False),
-        (1000, 0, '<a:bodyPr lIns="-9"/>', False),
-        (0, 700, '<a:bodyPr anchor="b"/>', False),
-        (1000, 0, '<a:pPr algn="r"/>', True),
-        (1000, 0, '<a:pPr marL="1234567"/>', False),
-        (1000, 0, "<a:lnSpc>", False),
-    ],
-)
+@pytest.mark.parametrize(("left", "top", "more", "is_hidden"), [
+    (0, 0, "", False), (999, 0, "", False), (1000, 0, "", True), (-300, 0, "", True),
+    (-299, 0, "", False), (0, 700, "", True),
+    (0, -900, "", False),  # its text may flow down
+    (1000, 0, '<a:bodyPr wrap="square" anchor="ctr"/>', True),
+    (1000, 0, '<a:bodyPr wrap="none"/>', False), (1000, 0, '<a:bodyPr rot="5400000"/>', False),
+    (1000, 0, '<a:bodyPr numCol="2"/>', False), (1000, 0, '<a:bodyPr lIns="-9"/>', False),
+    (0, 700, '<a:bodyPr anchor="b"/>', False), (1000, 0, '<a:pPr algn="r"/>', True),
+    (1000, 0, '<a:pPr marL="1234567"/>', False), (1000, 0, "<a:lnSpc>", False),
+])  # fmt: skip
 def test_text_off_a_slide(left, top, more, is_hidden):
     check_slide(f"<p:sp>{place(left, top, 300, 100)}{more}", "", is_hidden)
 
 
-@pytest.mark.parametrize(
-    ("shape", "run", "is_hidden", "layout"),
-    [
-        (f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr>", RED, True, ""),
-        (f"<p:sp><p:spPr>{WIDE}{BLUE}</p:spPr>", RED, False, ""),
-        (f"<p:sp><p:spPr>{WIDE}<a:prstGeom/>{BLUE}</p:spPr>", RED, False, ""),
-        (f"<p:sp><p:spPr>{WIDE}<a:custGeom></a:custGeom>{BLUE}</p:spPr>", RED, False, ""),
-        (f"<p:grpSp><p:grpSpPr>{BLUE}</p:grpSpPr><p:sp>", RED, False, ""),
-        (f"{FILLED}<p:sp>{WIDE}", RED, False, ""),
-        (f"{BESIDE}<p:sp>{WIDE}", RED, True, ""),
-        (BESIDE.replace("xfrm>", 'xfrm rot="9">', 1) + f"<p:sp>{WIDE}", RED, False, ""),
-        (f"<p:sp>{WIDE}", RED, False, FILLED),
-        (f"<p:sp>{WIDE}", RED, True, FILLED.replace("<p:spPr>", "<p:ph/><p:spPr>")),
-        (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}", "", True, ""),
-        (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}<a:tbl>", "", False, ""),
-        (f"<p:grpSp>{place(0, -9_000_000, 10**7, 9)}<p:sp>", "", False, ""),
-        (f"<p:sp>{place(0, -600_000, 10**7, 9)}", "", True, ""),  # it is 593,000 high
-        (f"<p:sp>{place(0, -580_000, 10**7, 9)}", "", False, ""),
-        (f'<p:sp>{place(0, -580_000, 10**7, 9)}<x sz="900"/><x sz="1800"/>', "", False, ""),
-        (f"<p:sp>{place(0, -600_000, 10**7, 9)}<a:br/>", "", False, ""),
-        (f"<p:sp>{place(9, -9, 0, 0)}", "", False, ""),
-        (f"<p:grpSp>{place(1000, 0, 9, 9)}<p:sp>{place(0, 0, 9, 9)}", "", True, ""),
-        (f"<p:grpSp>{place(0, 0, 9, 9)}<p:sp>{place(1000, 0, 9, 9)}", "", False, ""),
-        (f"<p:grpSp>{place(1000, 0, 9, 9)}</p:grpSp><p:sp>{WIDE}", "", False, ""),
-        ('<p:sp><p:ph idx="3"/>', "", True, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
-        (TITLE, "", True, f"{TITLE}{place(1000, 0, 9, 9)}"),
-        ('<p:sp><p:ph idx="4"/>', "", False, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
-    ],
-)
+@pytest.mark.parametrize(("shape", "run", "is_hidden", "layout"), [
+    (f"<p:sp><p:spPr>{WIDE}{RED}</p:spPr>", RED, True, ""),
+    (f"<p:sp><p:spPr>{WIDE}{BLUE}</p:spPr>", RED, False, ""),
+    (f"<p:sp><p:spPr>{WIDE}<a:prstGeom/>{BLUE}</p:spPr>", RED, False, ""),
+    (f"<p:sp><p:spPr>{WIDE}<a:custGeom></a:custGeom>{BLUE}</p:spPr>", RED, False, ""),
+    (f"<p:grpSp><p:grpSpPr>{BLUE}</p:grpSpPr><p:sp>", RED, False, ""),
+    (f"{FILLED}<p:sp>{WIDE}", RED, False, ""),
+    (f"{BESIDE}<p:sp>{WIDE}", RED, True, ""),
+    (BESIDE.replace("xfrm>", 'xfrm rot="9">', 1) + f"<p:sp>{WIDE}", RED, False, ""),
+    (f"<p:sp>{WIDE}", RED, False, FILLED),
+    (f"<p:sp>{WIDE}", RED, True, FILLED.replace("<p:spPr>", "<p:ph/><p:spPr>")),
+    (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}", "", True, ""),
+    (f"<p:sp>{place(0, -9_000_000, 10**7, 9)}<a:tbl>", "", False, ""),
+    (f"<p:grpSp>{place(0, -9_000_000, 10**7, 9)}<p:sp>", "", False, ""),
+    (f"<p:sp>{place(0, -600_000, 10**7, 9)}", "", True, ""),  # it is 593,000 high
+    (f"<p:sp>{place(0, -580_000, 10**7, 9)}", "", False, ""),
+    (f'<p:sp>{place(0, -580_000, 10**7, 9)}<x sz="900"/><x sz="1800"/>', "", False, ""),
+    (f"<p:sp>{place(0, -600_000, 10**7, 9)}<a:br/>", "", False, ""),
+    (f"<p:sp>{place(9, -9, 0, 0)}", "", False, ""),
+    (f"<p:grpSp>{place(1000, 0, 9, 9)}<p:sp>{place(0, 0, 9, 9)}", "", True, ""),
+    (f"<p:grpSp>{place(0, 0, 9, 9)}<p:sp>{place(1000, 0, 9, 9)}", "", False, ""),
+    (f"<p:grpSp>{place(1000, 0, 9, 9)}</p:grpSp><p:sp>{WIDE}", "", False, ""),
+    ('<p:sp><p:ph idx="3"/>', "", True, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
+    (TITLE, "", True, f"{TITLE}{place(1000, 0, 9, 9)}"),
+    ('<p:sp><p:ph idx="4"/>', "", False, f'<p:sp><p:ph idx="3"/>{place(1000, 0, 9, 9)}'),
+])  # fmt: skip
 def test_shapes_around_text_on_slides(shape, run, is_hidden, layout):
     check_slide(shape, run, is_hidden, **{"slideLayouts/slideLayout1": f"<p:sldLayout/>{layout}"})
 
@@ -254,23 +222,17 @@ def test_a_title_alone_is_hidden_but_no_fact():
     assert (found.text.strip(), found.hidden.split(), found.facts) == ("", ["a", "b"], ())
 
 
-@pytest.mark.parametrize(
-    ("style", "is_hidden"),
-    [
-        ('<style:text-properties fo:color="#ffffff"/>', True),
-        ('<style:text-properties fo:color="#ffffff" fo:background-color="#204060"/>', False),
-        ('<style:text-properties fo:font-size="1pt"/>', True),
-        ('<style:text-properties text:display="none"/>', True),
-        ('<style:text-properties fo:color="#204060"/>', False),
-    ],
-)
-@pytest.mark.parametrize(
-    "xml",
-    [
-        '<text:p>a</text:p><text:p><text:span text:style-name="T1">secret</text:span></text:p>b',
-        '<text:p>a</text:p><text:p text:style-name="T2">secret</text:p><text:p>b</text:p>',
-    ],
-)
+@pytest.mark.parametrize(("style", "is_hidden"), [
+    ('<style:text-properties fo:color="#ffffff"/>', True),
+    ('<style:text-properties fo:color="#ffffff" fo:background-color="#204060"/>', False),
+    ('<style:text-properties fo:font-size="1pt"/>', True),
+    ('<style:text-properties text:display="none"/>', True),
+    ('<style:text-properties fo:color="#204060"/>', False),
+])  # fmt: skip
+@pytest.mark.parametrize("xml", [
+    '<text:p>a</text:p><text:p><text:span text:style-name="T1">secret</text:span></text:p>b',
+    '<text:p>a</text:p><text:p text:style-name="T2">secret</text:p><text:p>b</text:p>',
+])  # fmt: skip
 def test_hidden_text_of_open_documents(style, xml, is_hidden):
     content = (
         f'<style:style style:name="T1">{style}</style:style><style:style style:name="T2" '
@@ -295,25 +257,17 @@ CELLS = (
 ).replace("'", '"')
 
 
-@pytest.mark.parametrize(
-    ("columns", "row", "style", "more", "is_hidden"),
-    [
-        ("", "", 0, "", False),
-        ("", "", 1, "", True),
-        ("", "", 2, "", False),
-        ("", "", 3, "", True),
-        ("", "", 4, "", True),
-        ("", "", 5, "", True),
-        ("", "", 5, "<tableParts/>", False),  # its ground is that of the table
-        ("", ' hidden="1"', 0, "", True),
-        ("", ' ht="0"', 0, "", True),
-        ('<col min="27" max="27" hidden="1"/>', "", 0, "", True),
-        ('<col min="3" max="26" hidden="1"/>', "", 0, "", False),
-        ('<col min="2=" max="27" hidden="1"/>', "", 0, "", False),
-        (f'<col min="27" max="{"9" * 5000}" hidden="1"/>', "", 0, "", False),
-        ('<col min="9" max="99" width="0"/>', "", 0, "", True),
-    ],
-)
+@pytest.mark.parametrize(("columns", "row", "style", "more", "is_hidden"), [
+    ("", "", 0, "", False), ("", "", 1, "", True), ("", "", 2, "", False), ("", "", 3, "", True),
+    ("", "", 4, "", True), ("", "", 5, "", True),
+    ("", "", 5, "<tableParts/>", False),  # its ground is that of the table
+    ("", ' hidden="1"', 0, "", True), ("", ' ht="0"', 0, "", True),
+    ('<col min="27" max="27" hidden="1"/>', "", 0, "", True),
+    ('<col min="3" max="26" hidden="1"/>', "", 0, "", False),
+    ('<col min="2=" max="27" hidden="1"/>', "", 0, "", False),
+    (f'<col min="27" max="{"9" * 5000}" hidden="1"/>', "", 0, "", False),
+    ('<col min="9" max="99" width="0"/>', "", 0, "", True),
+])  # fmt: skip
 def test_hidden_cells(columns, row, style, more, is_hidden):
     sheet = (
         f'{columns}<sheetData><row><c r="A1" t="s"><v>0</v></c></row><row{row}><c r="AA2" '

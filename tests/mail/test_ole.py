@@ -101,26 +101,23 @@ CHAIN = b"\1\0\0\0\0\0" + utf_16("http://a.example/x\0")
 FORMULA = b"\x17\x12\0http://a.example/x\x17\1\0y"
 
 
-@pytest.mark.parametrize(
-    ("streams", "text"),
-    [
-        (word(b"8cheap pi", b"8lls\x92\x07", utf_16("по 你好\r")), "cheap pills’\nпо 你好"),
-        (word(b"8\x13 HYPERLINK http://x/\x14a\x15b", flags=0), "HYPERLINK http://x/ a b"),
-        (word(b"8e\x1email soft\x1fware\x01"), "e-mail software"),
-        (excel((0xFC, SHARED), (0x3C, WIDE)), "ab\ncd你好\nда"),
-        (excel((0x204, bytes(6) + pack("<HB", 1, 0) + b"a"), (0x207, b"\1\0\0b")), "a\nb"),
-        (excel((0x1B6, b"note"), (0x3C, b"\0hello"), (0x3C, bytes(16))), "hello"),
-        (excel((0x1B8, CHAIN), (6, FORMULA)), "http://a.example/x\nhttp://a.example/x"),
-        (powerpoint((15, 1000, pack("<HHI", 0, 0xFA0, 4) + utf_16("你好"))), "你好"),
-        (powerpoint((0, 0xFA8, b"a\rb"), (0, 1, b"xx"), (0, 0xFBA, utf_16("c"))), "a\nb\nc"),
-        (powerpoint((15, 0x3F8, pack("<HHI", 0, 0xFA8, 1) + b"x"), (0, 0xFA8, b"a")), "a"),
-        (outlook(p0037001F=utf_16("你好"), p1000001F=utf_16("a"), p10130102=b"b"), "你好\na"),
-        (outlook(1251, p0C1A001E="Анна".encode("cp1251")), "Анна"),
-        (outlook(p10130102=b"<p>a <a href='http://x/'>b</a>"), "a b\nhttp://x/"),
-        (outlook(p10090102=pack("<II4sI", 24, 12, b"MELA", 0) + b"{\\rtf1 pills}"), "pills"),
-        ({f"{FILE}3707001F": utf_16("a.doc"), f"{FILE}37010102": b"x"}, "a.doc"),
-    ],
-)
+@pytest.mark.parametrize(("streams", "text"), [
+    (word(b"8cheap pi", b"8lls\x92\x07", utf_16("по 你好\r")), "cheap pills’\nпо 你好"),
+    (word(b"8\x13 HYPERLINK http://x/\x14a\x15b", flags=0), "HYPERLINK http://x/ a b"),
+    (word(b"8e\x1email soft\x1fware\x01"), "e-mail software"),
+    (excel((0xFC, SHARED), (0x3C, WIDE)), "ab\ncd你好\nда"),
+    (excel((0x204, bytes(6) + pack("<HB", 1, 0) + b"a"), (0x207, b"\1\0\0b")), "a\nb"),
+    (excel((0x1B6, b"note"), (0x3C, b"\0hello"), (0x3C, bytes(16))), "hello"),
+    (excel((0x1B8, CHAIN), (6, FORMULA)), "http://a.example/x\nhttp://a.example/x"),
+    (powerpoint((15, 1000, pack("<HHI", 0, 0xFA0, 4) + utf_16("你好"))), "你好"),
+    (powerpoint((0, 0xFA8, b"a\rb"), (0, 1, b"xx"), (0, 0xFBA, utf_16("c"))), "a\nb\nc"),
+    (powerpoint((15, 0x3F8, pack("<HHI", 0, 0xFA8, 1) + b"x"), (0, 0xFA8, b"a")), "a"),
+    (outlook(p0037001F=utf_16("你好"), p1000001F=utf_16("a"), p10130102=b"b"), "你好\na"),
+    (outlook(1251, p0C1A001E="Анна".encode("cp1251")), "Анна"),
+    (outlook(p10130102=b"<p>a <a href='http://x/'>b</a>"), "a b\nhttp://x/"),
+    (outlook(p10090102=pack("<II4sI", 24, 12, b"MELA", 0) + b"{\\rtf1 pills}"), "pills"),
+    ({f"{FILE}3707001F": utf_16("a.doc"), f"{FILE}37010102": b"x"}, "a.doc"),
+])  # fmt: skip
 def test_the_text_of_ole_files(streams, text):
     found = read_document("ole", compound(streams))
     assert (found.text.split(), found.facts) == (text.split(), ())
@@ -161,29 +158,22 @@ def test_hidden_text_of_a_saved_message():
         assert found.facts == ("attached-hidden",)
 
 
-@pytest.mark.parametrize(
-    "streams",
-    [
-        word(b"8a", flags=0x100),
-        excel((0x2F, b"key"), (0xFC, SHARED)),
-        powerpoint((0, 0xFA8, b"a"), token=0xF3D1C4DF),
-    ],
-)
+@pytest.mark.parametrize("streams", [
+    word(b"8a", flags=0x100), excel((0x2F, b"key"), (0xFC, SHARED)),
+    powerpoint((0, 0xFA8, b"a"), token=0xF3D1C4DF),
+])  # fmt: skip
 def test_encrypted_ole_files_have_no_text(streams):
     found = read_document("ole", compound(streams))
     assert (found.text, found.facts) == ("", ("encrypted",))
 
 
-@pytest.mark.parametrize(
-    ("streams", "text"),
-    [
-        (excel((0xFC, SHARED)), "ab\ncd"),
-        (excel((0x207, b"\1\0\0a"), (0x207, b"\1"), (0x207, b"\1\0\0b")), "a"),
-        ({"PowerPoint Document": pack("<HHI", 0, 0xFA8, 9) + b"a"}, "a"),
-        ({"WordDocument": b"short"}, ""),
-        ({"1Table": b"", "Thumbs.db": b"x"}, ""),
-    ],
-)
+@pytest.mark.parametrize(("streams", "text"), [
+    (excel((0xFC, SHARED)), "ab\ncd"),
+    (excel((0x207, b"\1\0\0a"), (0x207, b"\1"), (0x207, b"\1\0\0b")), "a"),
+    ({"PowerPoint Document": pack("<HHI", 0, 0xFA8, 9) + b"a"}, "a"),
+    ({"WordDocument": b"short"}, ""),
+    ({"1Table": b"", "Thumbs.db": b"x"}, ""),
+])  # fmt: skip
 def test_damaged_ole_files_are_read_as_far_as_they_go(streams, text):
     assert read_document("ole", compound(streams)).text == text
 

@@ -37,19 +37,16 @@ def others(data):
     return envelope + rest
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"A: b\n\nbody\n", HEADER + b"\nA: b\n\nbody\n"),
-        (b"A: b\r\n\r\nbody", HEADER + b"\r\nA: b\r\n\r\nbody"),
-        (b"A: b\r\rbody", HEADER + b"\rA: b\r\rbody"),
-        (b"A: b", HEADER + b"\nA: b"),
-        (b"From x@y Mon\nA: b\n\n", b"From x@y Mon\n" + HEADER + b"\nA: b\n\n"),
-        (b">From x\r\nA: b\r\n", b">From x\r\n" + HEADER + b"\r\nA: b\r\n"),
-        (b"\nbo\rdy", HEADER + b"\n\nbo\rdy"),
-        (b"\r\nbody", HEADER + b"\r\n\r\nbody"),
-    ],
-)
+@pytest.mark.parametrize(("data", "expected"), [
+    (b"A: b\n\nbody\n", HEADER + b"\nA: b\n\nbody\n"),
+    (b"A: b\r\n\r\nbody", HEADER + b"\r\nA: b\r\n\r\nbody"),
+    (b"A: b\r\rbody", HEADER + b"\rA: b\r\rbody"),
+    (b"A: b", HEADER + b"\nA: b"),
+    (b"From x@y Mon\nA: b\n\n", b"From x@y Mon\n" + HEADER + b"\nA: b\n\n"),
+    (b">From x\r\nA: b\r\n", b">From x\r\n" + HEADER + b"\r\nA: b\r\n"),
+    (b"\nbo\rdy", HEADER + b"\n\nbo\rdy"),
+    (b"\r\nbody", HEADER + b"\r\n\r\nbody"),
+])  # fmt: skip
 def test_headers_are_added_at_the_top_with_the_messages_line_ends(data, expected):
     assert added(data) == expected
     assert others(data) == data
@@ -58,23 +55,20 @@ def test_headers_are_added_at_the_top_with_the_messages_line_ends(data, expected
 LONGER = b"X-Nbspam2: a\nX-Nbspammer: b\nNot-X-Nbspam: c\nA: X-Nbspam: d\n\n"
 
 
-@pytest.mark.parametrize(
-    ("forged", "clean"),
-    [
-        (b"A: b\nX-Nbspam: spam\nC: d\n\nX-Nbspam: quoted\n", b"A: b\nC: d\n\nX-Nbspam: quoted\n"),
-        (b"X-NBSPAM : spam,\n folded\n\ttwice\nC: d\n\n", b"C: d\n\n"),
-        (b"A: b\rx-nbspam: spam\rC: d\r\rX-Nbspam: quoted\r", b"A: b\rC: d\r\rX-Nbspam: quoted\r"),
-        (b"A: b\rX-Nbspam: spam\nC: d\n\n", b"A: b\r\nC: d\n\n"),
-        (b"A: b\r\r\nX-Nbspam: spam\nC: d\n\n", b"A: b\r\r\nC: d\n\n"),
-        (b"A: b\nno header\nX-Bogosity: Ham\nC: d\n\n", b"A: b\nno header\nC: d\n\n"),
-        (b"From x\nX-Nbspam: spam\nA: b", b"From x\nA: b"),
-        (b"A: b\nX-Nbspam: spam", b"A: b\n"),
-        (b"X-Nbspam: spam\n\nbody", b"\nbody"),
-        # "\r" and "\n" around it would become one line end, and the body part of the head.
-        (b"A: b\rX-Nbspam: x\n\nX-Nbspam: q\n\n", b"A: b\r\n\nX-Nbspam: q\n\n"),
-        (LONGER, LONGER),
-    ],
-)
+@pytest.mark.parametrize(("forged", "clean"), [
+    (b"A: b\nX-Nbspam: spam\nC: d\n\nX-Nbspam: quoted\n", b"A: b\nC: d\n\nX-Nbspam: quoted\n"),
+    (b"X-NBSPAM : spam,\n folded\n\ttwice\nC: d\n\n", b"C: d\n\n"),
+    (b"A: b\rx-nbspam: spam\rC: d\r\rX-Nbspam: quoted\r", b"A: b\rC: d\r\rX-Nbspam: quoted\r"),
+    (b"A: b\rX-Nbspam: spam\nC: d\n\n", b"A: b\r\nC: d\n\n"),
+    (b"A: b\r\r\nX-Nbspam: spam\nC: d\n\n", b"A: b\r\r\nC: d\n\n"),
+    (b"A: b\nno header\nX-Bogosity: Ham\nC: d\n\n", b"A: b\nno header\nC: d\n\n"),
+    (b"From x\nX-Nbspam: spam\nA: b", b"From x\nA: b"),
+    (b"A: b\nX-Nbspam: spam", b"A: b\n"),
+    (b"X-Nbspam: spam\n\nbody", b"\nbody"),
+    # "\r" and "\n" around it would become one line end, and the body part of the head.
+    (b"A: b\rX-Nbspam: x\n\nX-Nbspam: q\n\n", b"A: b\r\n\nX-Nbspam: q\n\n"),
+    (LONGER, LONGER),
+])  # fmt: skip
 def test_forged_headers_are_removed_from_the_head_only(forged, clean):
     assert others(forged) == clean
 
@@ -107,18 +101,15 @@ def test_a_head_without_end_in_sight_is_not_a_head():
     assert out.endswith(b"A: b\nX-Nbspam: forged\n")
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"),
-    [
-        (b"SUBJECT: hi\n\nSubject: no\n", b"SUBJECT: [x] hi\n\nSubject: no\n"),
-        (b"A: b\r\nSubject:\r\n =?utf-8?q?hi?=\r\n\r\n", b"Subject:[x] \r\n =?utf-8?q?hi?=\r\n"),
-        (b"Subject: [x] hi\n\n", b"Subject: [x] hi\n\n"),
-        (b"Subject: [x] hi\nSubject: to\n\n", b"Subject: [x] hi\nSubject: [x] to\n\n"),
-        (b"A: b\rSubject: hi\nSubject: to\n\n", b"Subject: [x] hi\nSubject: [x] to\n\n"),
-        (b"A: b\n\nSubject: no\n", b"\nSubject: [x] \nA: b\n\nSubject: no\n"),
-        (b"\nSubject: no\n\n", b"\nSubject: [x] \n\nSubject: no\n\n"),
-    ],
-)
+@pytest.mark.parametrize(("data", "expected"), [
+    (b"SUBJECT: hi\n\nSubject: no\n", b"SUBJECT: [x] hi\n\nSubject: no\n"),
+    (b"A: b\r\nSubject:\r\n =?utf-8?q?hi?=\r\n\r\n", b"Subject:[x] \r\n =?utf-8?q?hi?=\r\n"),
+    (b"Subject: [x] hi\n\n", b"Subject: [x] hi\n\n"),
+    (b"Subject: [x] hi\nSubject: to\n\n", b"Subject: [x] hi\nSubject: [x] to\n\n"),
+    (b"A: b\rSubject: hi\nSubject: to\n\n", b"Subject: [x] hi\nSubject: [x] to\n\n"),
+    (b"A: b\n\nSubject: no\n", b"\nSubject: [x] \nA: b\n\nSubject: no\n"),
+    (b"\nSubject: no\n\n", b"\nSubject: [x] \n\nSubject: no\n\n"),
+])  # fmt: skip
 def test_each_subject_is_tagged_once(data, expected):
     out = added(data, tag=b"[x] ")
     assert expected in out
@@ -190,17 +181,14 @@ def test_an_explanation_has_the_ten_first_tokens():
 UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
 
 
-@pytest.mark.parametrize(
-    ("spam", "rule", "bogosity", "status"),
-    [
-        (UNLIKELY, RULE, "Ham, ", "No, score=0.4 "),
-        (LIKELY, UNSURE, "Unsure, ", "No, score=4.9 "),
-        (UNLIKELY, UNSURE, "Unsure, ", "No, score=1.1 "),
-        (0.9, Cutoffs(0.9, 0.9), "Spam, ", "Yes, score=5.0 required=5.0"),
-        # log(1e9) nats at most, less those of the cutoff 2/3, and 5
-        (1.0, RULE, "Spam, ", "Yes, score=25.0 "),
-    ],
-)
+@pytest.mark.parametrize(("spam", "rule", "bogosity", "status"), [
+    (UNLIKELY, RULE, "Ham, ", "No, score=0.4 "),
+    (LIKELY, UNSURE, "Unsure, ", "No, score=4.9 "),
+    (UNLIKELY, UNSURE, "Unsure, ", "No, score=1.1 "),
+    (0.9, Cutoffs(0.9, 0.9), "Spam, ", "Yes, score=5.0 required=5.0"),
+    # log(1e9) nats at most, less those of the cutoff 2/3, and 5
+    (1.0, RULE, "Spam, ", "Yes, score=25.0 "),
+])  # fmt: skip
 def test_only_spam_has_a_flag_and_a_tag(spam, rule, bogosity, status):
     pieces = written(HAM, spam, ALL, rule)
     found, is_spam = dict(headers(pieces)), status.startswith("Yes")

@@ -295,26 +295,23 @@ ROWS = [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("Class", [CategoricalNB, AODE, BayesianNetwork])
-@pytest.mark.parametrize(
-    ("parameters", "X", "words"),
-    [
-        ({"levels": [2]}, ROWS, "levels"),
-        ({"levels": [2, -1]}, ROWS, "levels"),
-        ({"levels": [2, 1 << 62]}, ROWS, "GiB, more than the 1 GiB allowed"),
-        ({}, [[0, 1], [2, 0]], "column 0 has a code above 1"),
-        ({}, [[0, 1], [0.5, 0]], "not a whole number"),
-        ({}, [[0, 1], [1e300, 0]], "column 0 has a code above 1"),
-        ({}, np.array([[0, 1], [2**63, 0]], np.uint64), "column 0 has a code above 1"),
-        ({"estimate": "best"}, ROWS, "mle, map, mean"),
-        ({"alpha": -1.0}, ROWS, "alpha"),
-        ({"estimate": "map", "alpha": 0.5}, ROWS, "mode"),
-        ({}, [[0, np.inf], [1, 0]], "infinity"),
-        ({"dirichlet": [None]}, ROWS, "1 entries for 2 columns"),
-        ({"dirichlet": [[1], None, None]}, ROWS, "1 numbers for 2"),
-        ({"dirichlet": [None, [1, -1], None]}, ROWS, "from 0 up"),
-        ({"dirichlet": [None, None, [1, 2, 3]]}, ROWS, "2 classes"),
-    ],
-)
+@pytest.mark.parametrize(("parameters", "X", "words"), [
+    ({"levels": [2]}, ROWS, "levels"),
+    ({"levels": [2, -1]}, ROWS, "levels"),
+    ({"levels": [2, 1 << 62]}, ROWS, "GiB, more than the 1 GiB allowed"),
+    ({}, [[0, 1], [2, 0]], "column 0 has a code above 1"),
+    ({}, [[0, 1], [0.5, 0]], "not a whole number"),
+    ({}, [[0, 1], [1e300, 0]], "column 0 has a code above 1"),
+    ({}, np.array([[0, 1], [2**63, 0]], np.uint64), "column 0 has a code above 1"),
+    ({"estimate": "best"}, ROWS, "mle, map, mean"),
+    ({"alpha": -1.0}, ROWS, "alpha"),
+    ({"estimate": "map", "alpha": 0.5}, ROWS, "mode"),
+    ({}, [[0, np.inf], [1, 0]], "infinity"),
+    ({"dirichlet": [None]}, ROWS, "1 entries for 2 columns"),
+    ({"dirichlet": [[1], None, None]}, ROWS, "1 numbers for 2"),
+    ({"dirichlet": [None, [1, -1], None]}, ROWS, "from 0 up"),
+    ({"dirichlet": [None, None, [1, 2, 3]]}, ROWS, "2 classes"),
+])  # fmt: skip
 def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, words):
     with pytest.raises(DataError, match=words):
         Class(**{"levels": [2, 2], **parameters}).fit(X, [0, 1])
@@ -324,30 +321,27 @@ MANY = sparse.csr_array((2, 10_000))
 DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
 
 
-@pytest.mark.parametrize(
-    ("model", "X", "words"),
-    [
-        (GaussianNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
-        (MixedNB(var_smoothing=None), ROWS, "var_smoothing"),
-        (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
-        (AODE(min_support=0), ROWS, "min_support"),
-        (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
-        (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
-        (CategoricalNB(), [[0, 1], [4_000_000_000_000, 0]], r"column 0 has a code of 4e\+12"),
-        (GaussianNB(), [["sun"], ["rain"]], r"could not convert .*'sun'.*give numbers"),
-        (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
-        (GaussianNB(), DATES - DATES, "dates are not numbers"),
-        *(
-            (Class(class_prior=prior), ROWS, "no other prior enters; leave it out")
-            for Class in (SPODE, AODE, A2DE, AKDE)
-            for prior in ("uniform", [0.9, 0.1])
-        ),
-        *(
-            (Class(), MANY, r"need .* GiB.*1 GiB allowed.*fewer features")
-            for Class in (*PAIR_MODELS, BayesianNetwork)
-        ),
-    ],
-)
+@pytest.mark.parametrize(("model", "X", "words"), [
+    (GaussianNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
+    (MixedNB(var_smoothing=None), ROWS, "var_smoothing"),
+    (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
+    (AODE(min_support=0), ROWS, "min_support"),
+    (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
+    (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
+    (CategoricalNB(), [[0, 1], [4_000_000_000_000, 0]], r"column 0 has a code of 4e\+12"),
+    (GaussianNB(), [["sun"], ["rain"]], r"could not convert .*'sun'.*give numbers"),
+    (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
+    (GaussianNB(), DATES - DATES, "dates are not numbers"),
+    *(
+        (Class(class_prior=prior), ROWS, "no other prior enters; leave it out")
+        for Class in (SPODE, AODE, A2DE, AKDE)
+        for prior in ("uniform", [0.9, 0.1])
+    ),
+    *(
+        (Class(), MANY, r"need .* GiB.*1 GiB allowed.*fewer features")
+        for Class in (*PAIR_MODELS, BayesianNetwork)
+    ),
+])  # fmt: skip
 def test_parameters_of_one_model_and_rows_that_it_cannot_take_are_refused(model, X, words):
     with pytest.raises(DataError, match=words):
         model.fit(X, [0, 1])
@@ -431,13 +425,10 @@ def test_models_of_other_levels_are_not_merged(Class, levels):
         one.merge(two)
 
 
-@pytest.mark.parametrize(
-    ("model", "names"),
-    [
-        (CategoricalNB(class_prior="guess"), "estimated, smoothed, uniform, or numbers"),
-        (GaussianNB(class_prior="smoothed"), "give estimated, uniform, or numbers"),
-    ],
-)
+@pytest.mark.parametrize(("model", "names"), [
+    (CategoricalNB(class_prior="guess"), "estimated, smoothed, uniform, or numbers"),
+    (GaussianNB(class_prior="smoothed"), "give estimated, uniform, or numbers"),
+])  # fmt: skip
 def test_the_error_about_a_prior_names_those_that_the_model_has(model, names):
     with pytest.raises(DataError, match=names):
         model.fit([[0.0], [1.0]], [0, 1])

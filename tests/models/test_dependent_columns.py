@@ -423,15 +423,12 @@ def test_by_hand():
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "levels", "says"),
-    [
-        (partial(SPODE, parent=1), [2, 0], "parent: 1 is none .* that hold categories"),
-        (partial(TAN, root=1), [2, 0], "root: 1 is none .* that hold categories"),
-        (AODE, [0, 0], "no column holds categories"),
-        (A2DE, [2, 0], "takes only categories"),
-    ],
-)
+@pytest.mark.parametrize(("make", "levels", "says"), [
+    (partial(SPODE, parent=1), [2, 0], "parent: 1 is none .* that hold categories"),
+    (partial(TAN, root=1), [2, 0], "root: 1 is none .* that hold categories"),
+    (AODE, [0, 0], "no column holds categories"),
+    (A2DE, [2, 0], "takes only categories"),
+])  # fmt: skip
 def test_numbers_are_no_parents(make, levels, says):
     with pytest.raises(DataError, match=says):
         make(levels=levels).fit([[0, 1.5], [1, 2.5]], [0, 1])

@@ -511,21 +511,18 @@ def test_json_restores_the_network_also_with_parents_in_another_order(network):
 ROW = {"name": "a", "values": ["0", "1"], "parents": [], "table": [[0.5, 0.5]]}
 
 
-@pytest.mark.parametrize(
-    ("rows", "words"),
-    [
-        ([{"name": "a"}], "not a network"),
-        ([ROW, ROW], "variables: a name is missing or there twice"),
-        ([], "variables: a name is missing or there twice"),
-        ([{**ROW, "values": ["0", "0"]}], "a: a name is missing or there twice"),
-        ([{**ROW, "parents": ["b"]}], "parents of a: b"),
-        ([{**ROW, "table": [[0.5, 0.6]]}], "table of a is not 1 rows of 2 probabilities"),
-        ([{**ROW, "table": [0.5, 0.5]}], "table of a is not"),
-        ([{**ROW, "table": [["x", "y"]]}], "not a network"),
-        ([{**ROW, "table": [[10**400, 0]]}], "not a network"),
-        ([{**ROW, "parents": ["a"]}], "circle"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "words"), [
+    ([{"name": "a"}], "not a network"),
+    ([ROW, ROW], "variables: a name is missing or there twice"),
+    ([], "variables: a name is missing or there twice"),
+    ([{**ROW, "values": ["0", "0"]}], "a: a name is missing or there twice"),
+    ([{**ROW, "parents": ["b"]}], "parents of a: b"),
+    ([{**ROW, "table": [[0.5, 0.6]]}], "table of a is not 1 rows of 2 probabilities"),
+    ([{**ROW, "table": [0.5, 0.5]}], "table of a is not"),
+    ([{**ROW, "table": [["x", "y"]]}], "not a network"),
+    ([{**ROW, "table": [[10**400, 0]]}], "not a network"),
+    ([{**ROW, "parents": ["a"]}], "circle"),
+])  # fmt: skip
 def test_an_invalid_document_is_refused_with_the_reason(rows, words):
     with pytest.raises(UsageError, match=words):
         from_json({"variables": rows})
@@ -557,14 +554,11 @@ def test_the_graph_is_searched_again_whenever_rows_are_learnt_or_unlearnt():
     assert model.unlearn(X[1:], y[1:]).parents_ == few
 
 
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [
-        ({"start": "best"}, "start: 'best' is unknown; choose from tree, naive, empty"),
-        ({"criterion": "r2"}, "criterion: 'r2' is unknown"),
-        ({"max_parents": 0}, "max_parents: 0 is not a whole number from 1 up"),
-    ],
-)
+@pytest.mark.parametrize(("how", "words"), [
+    ({"start": "best"}, "start: 'best' is unknown; choose from tree, naive, empty"),
+    ({"criterion": "r2"}, "criterion: 'r2' is unknown"),
+    ({"max_parents": 0}, "max_parents: 0 is not a whole number from 1 up"),
+])  # fmt: skip
 def test_invalid_parameters_are_refused(how, words):
     with pytest.raises(UsageError, match=words):
         BayesianNetwork(**how).fit([[0, 1], [1, 2]], [0, 1])

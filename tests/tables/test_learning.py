@@ -157,14 +157,11 @@ def test_another_table_is_refused_and_so_is_none():
 STRANGE = [("1", "1", "1", "yes"), ("1", "8", "1", "no"), ("1", "1", "1", "maybe")]
 
 
-@pytest.mark.parametrize(
-    ("model", "row"),
-    [
-        *product(["categorical", "network", "aode"], STRANGE),
-        # Each value was learned with this class, but not all three in one row.
-        *product(["network", "aode"], [("2", "1", "1", "no")]),
-    ],
-)
+@pytest.mark.parametrize(("model", "row"), [
+    *product(["categorical", "network", "aode"], STRANGE),
+    # Each value was learned with this class, but not all three in one row.
+    *product(["network", "aode"], [("2", "1", "1", "no")]),
+])  # fmt: skip
 def test_rows_that_were_never_learned_are_not_unlearned(model, row):
     settings = KIND if model == "categorical" else settings_of(model)
     classifier = at_once([*ROWS, record("1", "1", "2", "no")], settings)
@@ -206,17 +203,11 @@ def test_a_classifier_keeps_a_row():
         unlearn_rows(classifier, ROWS[1:3])
 
 
-@pytest.mark.parametrize(
-    "stated",
-    [
-        {"values": {"b": ("2", "1", "9"), "y": ("yes", "no", "maybe")}},
-        {
-            "values": {"b": ("2", "1", "9")},
-            "dirichlet": (("b", (1.0, 2.0, 3.0)), ("y", (1.0, 2.0))),
-        },
-        {"values": {"b": ("2", "1")}, "parameters": {"class_prior": (0.3, 0.7)}},
-    ],
-)
+@pytest.mark.parametrize("stated", [
+    {"values": {"b": ("2", "1", "9"), "y": ("yes", "no", "maybe")}},
+    {"values": {"b": ("2", "1", "9")}, "dirichlet": (("b", (1.0, 2.0, 3.0)), ("y", (1.0, 2.0)))},
+    {"values": {"b": ("2", "1")}, "parameters": {"class_prior": (0.3, 0.7)}},
+])  # fmt: skip
 def test_stated_values_and_classes_neither_come_nor_go(stated):
     settings = TableSettings("y", "categorical", tuple(NAMES), **stated)
     before = at_once(ROWS[:3], settings)
@@ -235,17 +226,11 @@ def test_stated_values_and_classes_neither_come_nor_go(stated):
             merged_tables(before, other, "two")
 
 
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (TableSettings("y", "aode", tuple(NAMES)), "its model is aode, which cannot be added"),
-        (TableSettings("a", categorical=(*NAMES, "y")), "its columns are b, c, y, a, and not"),
-        (
-            TableSettings("y", categorical=("a", "b"), numeric=("c",), discretise="width"),
-            "c numer",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("other", "words"), [
+    (TableSettings("y", "aode", tuple(NAMES)), "its model is aode, which cannot be added"),
+    (TableSettings("a", categorical=(*NAMES, "y")), "its columns are b, c, y, a, and not"),
+    (TableSettings("y", categorical=("a", "b"), numeric=("c",), discretise="width"), "c numer"),
+])  # fmt: skip
 def test_models_of_other_columns_are_not_merged(other, words):
     with pytest.raises(UsageError, match=f"^two: {words}"):
         merged_tables(at_once(ROWS, KIND), at_once(ROWS, other), "two")

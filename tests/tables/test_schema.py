@@ -123,14 +123,11 @@ def test_declared_values_that_do_not_occur_are_codes_too():
     assert detect(records(TEXT), "good", values=weights)[0].columns[3].n_values == 4
 
 
-@pytest.mark.parametrize(
-    ("values", "words"),
-    [
-        ({"colour": ("red", "b")}, "-#2: colour is 'green', but its values were declared as red"),
-        ({"good": ("yes", "maybe")}, "-#2: good is 'no', but its values were declared as yes, m"),
-        ({"price": ("high",)}, "no column 'price'"),
-    ],
-)
+@pytest.mark.parametrize(("values", "words"), [
+    ({"colour": ("red", "b")}, "-#2: colour is 'green', but its values were declared as red"),
+    ({"good": ("yes", "maybe")}, "-#2: good is 'no', but its values were declared as yes, m"),
+    ({"price": ("high",)}, "no column 'price'"),
+])  # fmt: skip
 def test_a_cell_beside_the_declared_values_is_refused(values, words):
     with pytest.raises(InputError, match=words):
         detect(records(TEXT), "good", values=values)

@@ -38,22 +38,15 @@ def numbered(name, numbers):
     return read(f"{name},y,size\n{rows}").notes
 
 
-@pytest.mark.parametrize(
-    ("name", "numbers", "is_named"),
-    [
-        ("id", range(100, 120), True),
-        ("anything", range(100, 120), True),
-        ("", range(100, 120), True),  # the index that pandas writes
-        ("anything", [*range(19, 0, -1), 20], False),
-        ("order_id", [*range(19, 0, -1), 20], True),
-        ("customerId", [*range(19, 0, -1), 20], True),
-        ("width", [*range(19, 0, -1), 20], False),
-        ("id", [*range(19), 3], False),
-        ("id", [n / 2 for n in range(20)], False),
-        ("id", [*range(19), ""], False),
-        ("编号", range(1, 11), True),  # ten numbers or fewer are taken for categories
-    ],
-)
+@pytest.mark.parametrize(("name", "numbers", "is_named"), [
+    ("id", range(100, 120), True), ("anything", range(100, 120), True),
+    ("", range(100, 120), True),  # the index that pandas writes
+    ("anything", [*range(19, 0, -1), 20], False), ("order_id", [*range(19, 0, -1), 20], True),
+    ("customerId", [*range(19, 0, -1), 20], True), ("width", [*range(19, 0, -1), 20], False),
+    ("id", [*range(19), 3], False), ("id", [n / 2 for n in range(20)], False),
+    ("id", [*range(19), ""], False),
+    ("编号", range(1, 11), True),  # ten numbers or fewer are taken for categories
+])  # fmt: skip
 def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_named):
     shell = quote(name)
     said = (
@@ -66,22 +59,13 @@ def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_
 MANY = [str(n / 7) for n in range(11)]
 
 
-@pytest.mark.parametrize(
-    ("cells", "named"),
-    [
-        (["-2", "1,5"], "1,5"),
-        (["1.200,50", "1 200", "3"], "1 200"),
-        (["1,000", "30,500"], "1,000"),
-        (["$5", "$1,200.50", "+7 €"], "$1,200.50"),
-        (["5%", "7.5 %"], "5%"),
-        ([*MANY, "n.a."], "n.a."),
-        (["1_0", "2_5"], None),  # codes
-        (["2024-01-31", "2024-02-01"], None),
-        (["1.2.3", "1.2.4"], None),
-        ([*MANY, "none", "-"], None),
-        (["1", "2", "x"], None),
-    ],
-)
+@pytest.mark.parametrize(("cells", "named"), [
+    (["-2", "1,5"], "1,5"), (["1.200,50", "1 200", "3"], "1 200"), (["1,000", "30,500"], "1,000"),
+    (["$5", "$1,200.50", "+7 €"], "$1,200.50"), (["5%", "7.5 %"], "5%"), ([*MANY, "n.a."], "n.a."),
+    (["1_0", "2_5"], None),  # codes
+    (["2024-01-31", "2024-02-01"], None), (["1.2.3", "1.2.4"], None), ([*MANY, "none", "-"], None),
+    (["1", "2", "x"], None),
+])  # fmt: skip
 def test_cells_that_keep_a_column_from_numbers_are_named_in_a_warning(cells, named):
     said = (
         f"column 'c' is taken for categories because of {named!r}: write numbers as in 1234.5,"
@@ -105,38 +89,29 @@ def test_columns_can_be_left_out():
     assert data.table.schema.names == ("b", "y")
 
 
-@pytest.mark.parametrize(
-    ("text", "how", "name"),
-    [
-        (NUMBERS, {}, "gaussian"),
-        (MIXED, {}, "mixed"),
-        (NAMES, {}, "categorical"),
-        (NUMBERS, {"discretise": "width"}, "categorical"),
-        (NUMBERS, {"model": "tan"}, "tan"),
-        (MIXED, {"model": "tan", "discretise": "none"}, "tan"),
-        (MIXED, {"discretise": "none"}, "mixed"),
-    ],
-)
+@pytest.mark.parametrize(("text", "how", "name"), [
+    (NUMBERS, {}, "gaussian"), (MIXED, {}, "mixed"), (NAMES, {}, "categorical"),
+    (NUMBERS, {"discretise": "width"}, "categorical"), (NUMBERS, {"model": "tan"}, "tan"),
+    (MIXED, {"model": "tan", "discretise": "none"}, "tan"),
+    (MIXED, {"discretise": "none"}, "mixed"),
+])  # fmt: skip
 def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, name):
     data = read(text, **how)
     assert chosen_model(data.table.schema, TableSettings("y", **how)) == name
     assert train_table(data.table, TableSettings("y", **how)).name == name
 
 
-@pytest.mark.parametrize(
-    ("text", "how", "words"),
-    [
-        (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
-        (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
-        (
-            MIXED,
-            {"model": "spode", "discretise": "none", "parameters": {"parent": "a"}},
-            "--parent a: holds numbers; choose from c$",
-        ),
-        (NUMBERS, {"model": "aode", "discretise": "none"}, "no column holds categories"),
-        (MIXED, {"model": "a2de", "discretise": "none"}, "a2de takes categories only; choose"),
-    ],
-)
+@pytest.mark.parametrize(("text", "how", "words"), [
+    (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
+    (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
+    (
+        MIXED,
+        {"model": "spode", "discretise": "none", "parameters": {"parent": "a"}},
+        "--parent a: holds numbers; choose from c$",
+    ),
+    (NUMBERS, {"model": "aode", "discretise": "none"}, "no column holds categories"),
+    (MIXED, {"model": "a2de", "discretise": "none"}, "a2de takes categories only; choose"),
+])  # fmt: skip
 def test_settings_that_do_not_fit_the_table_are_refused(text, how, words):
     with pytest.raises(UsageError, match=words):
         train_table(read(text, **{**how, "model": None}).table, TableSettings("y", **how))

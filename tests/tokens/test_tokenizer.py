@@ -80,15 +80,12 @@ def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
         assert (np.diff(documents.columns[start:end].astype(int)) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens", "settings"),
-    [
-        ("FREE $99 Don't e-mail; now!", "free $99 don't e-mail now!", {}),
-        ("ä ab 中国", "ab 中国", {"min_length": 2}),
-        ("免费发票", "免费 费发 发票", {}),
-        (f"{'x' * 41} {'თ' * 40} {'თ' * 41}", "თ" * 40, {}),
-    ],
-)
+@pytest.mark.parametrize(("text", "tokens", "settings"), [
+    ("FREE $99 Don't e-mail; now!", "free $99 don't e-mail now!", {}),
+    ("ä ab 中国", "ab 中国", {"min_length": 2}),
+    ("免费发票", "免费 费发 发票", {}),
+    (f"{'x' * 41} {'თ' * 40} {'თ' * 41}", "თ" * 40, {}),
+])  # fmt: skip
 def test_text_is_cut_into_words_of_lower_case_that_are_not_too_long(text, tokens, settings):
     message = Message((Field("body", text.encode()),))
     found = definition.reference_tokens(message, TokenSettings(**settings))
@@ -123,15 +120,10 @@ def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
     assert groups == {**hidden, "good": "text", "day": "text", "2g:good day": "pairs"}
 
 
-@pytest.mark.parametrize(
-    ("origin", "text", "key"),
-    [
-        ("body", b"viagra", 0xB448C2B327080000),
-        ("subject", b"viagra", 0x7A4884A8B4A80000),
-        ("2g", b"free money", 0x636B5C6D85000000),
-        ("char", b"e m", 0x8D5DC78B5EE80000),
-    ],
-)
+@pytest.mark.parametrize(("origin", "text", "key"), [
+    ("body", b"viagra", 0xB448C2B327080000), ("subject", b"viagra", 0x7A4884A8B4A80000),
+    ("2g", b"free money", 0x636B5C6D85000000), ("char", b"e m", 0x8D5DC78B5EE80000),
+])  # fmt: skip
 def test_keys_are_the_same_in_every_release(origin, text, key):
     # Models hold keys: these numbers may never change.
     assert definition.reference_key(definition.Token(origin, text)) == key
@@ -156,14 +148,11 @@ def test_words_beyond_those_that_a_batch_can_number_are_dropped():
     assert sorted(batch.documents.times().tolist()) == [(1 << 19) - 1, 1 << 19]
 
 
-@pytest.mark.parametrize(
-    ("words", "counted"),
-    [
-        ((300_000, 10, 400_000), (262_139, 10, 262_139)),
-        ((5, 200_000, 7, 600_000), (5, 200_000, 7, 324_276)),
-        ((600_000, 0, 3), (524_285, 0, 3)),
-    ],
-)
+@pytest.mark.parametrize(("words", "counted"), [
+    ((300_000, 10, 400_000), (262_139, 10, 262_139)),
+    ((5, 200_000, 7, 600_000), (5, 200_000, 7, 324_276)),
+    ((600_000, 0, 3), (524_285, 0, 3)),
+])  # fmt: skip
 def test_the_longest_messages_of_a_batch_lose_words_and_the_others_none(words, counted):
     messages = [Message((Field("body", b"a " * n),)) for n in words]
     documents = tokenize(messages, TokenSettings()).documents
@@ -180,14 +169,10 @@ def test_a_message_whose_normal_form_has_many_words_takes_none_of_its_neighbours
     assert batch.documents.one(1).tokens.tolist() == alone.tolist()
 
 
-@pytest.mark.parametrize(
-    ("sizes", "most", "with_runs", "batched"),
-    [
-        ((10, 10, 50, 10), 25, False, [2, 1, 1]),
-        ((99,) * 12, 600, False, [6, 6]),
-        ((99,) * 12, 600, True, [1] * 12),
-    ],
-)
+@pytest.mark.parametrize(("sizes", "most", "with_runs", "batched"), [
+    ((10, 10, 50, 10), 25, False, [2, 1, 1]), ((99,) * 12, 600, False, [6, 6]),
+    ((99,) * 12, 600, True, [1] * 12),
+])  # fmt: skip
 def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batched, monkeypatch):
     monkeypatch.setattr(tokenizer, "_BATCH_BYTES", most)
     messages = [Message((Field("body", b"x" * n),)) for n in sizes]
@@ -203,17 +188,11 @@ def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     )
 
 
-@pytest.mark.parametrize(
-    ("written", "cut"),
-    [
-        ("房间很好", "房间很好"),
-        ("房间很好,好!", "房间很好 , 好 !"),
-        ("好 好", "好 好"),
-        ("好好好", "好好好"),
-        ("ห้องดี ok", "ห้องดี ok"),
-        ("很好" * definition.MAX_RUN_BYTES, "很好" * (definition.MAX_RUN_BYTES // 6) + "很"),
-    ],
-)
+@pytest.mark.parametrize(("written", "cut"), [
+    ("房间很好", "房间很好"), ("房间很好,好!", "房间很好 , 好 !"), ("好 好", "好 好"),
+    ("好好好", "好好好"), ("ห้องดี ok", "ห้องดี ok"),
+    ("很好" * definition.MAX_RUN_BYTES, "很好" * (definition.MAX_RUN_BYTES // 6) + "很"),
+])  # fmt: skip
 def test_scripts_without_spaces_are_cut_as_they_are_written(written, cut):
     assert definition.folded_line(normalize(written.encode())[0]).decode() == cut
 
@@ -313,16 +292,13 @@ def test_header_names_are_remembered_up_to_a_number_and_a_length(monkeypatch):
 
 # Another name in the same kind of head or in another, for which a hash with a secret salt is the
 # same: for all salts, or for every second one.
-@pytest.mark.parametrize(
-    ("head", "name", "hidden", "token"),
-    [
-        ("head", SHARES_ALL_BITS, b"Received", "received:localhost"),
-        ("head", b"Received\0", b"Received", "received:localhost"),
-        ("part-head", b"Peceived", b"Received", "received:localhost"),
-        ("head", b"ContentmTra.sfe2-Encoding", b"Content-Transfer-Encoding", "mime:localhost"),
-        ("head", b"x" * 40, b"x" * 32, "header:" + "x" * 32),
-    ],
-)
+@pytest.mark.parametrize(("head", "name", "hidden", "token"), [
+    ("head", SHARES_ALL_BITS, b"Received", "received:localhost"),
+    ("head", b"Received\0", b"Received", "received:localhost"),
+    ("part-head", b"Peceived", b"Received", "received:localhost"),
+    ("head", b"ContentmTra.sfe2-Encoding", b"Content-Transfer-Encoding", "mime:localhost"),
+    ("head", b"x" * 40, b"x" * 32, "header:" + "x" * 32),
+])  # fmt: skip
 def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
     head, name, hidden, token, monkeypatch
 ):

@@ -94,17 +94,14 @@ def test_leaving_one_out_holds_every_document_out_once(table, mails):
     assert trial.joint[-1] == pytest.approx(answer.joint)
 
 
-@pytest.mark.parametrize(
-    ("y", "k", "words"),
-    [
-        (Y, 1, "--cv: 1 is not a whole number from 2 up; give one"),
-        (Y, "5", "--cv: '5' is not a whole number from 2 up; give one"),
-        (Y, 21, "the smallest class, b, has 20 rows; give"),
-        (Y, 61, "the smallest class, b, has 20 rows; give"),
-        ([0, 0, 1], "loo", "--cv loo: class b has fewer than two rows, and without them"),
-        ([0, 0, 1], 3, "--cv 3: class b has fewer than two rows"),
-    ],
-)
+@pytest.mark.parametrize(("y", "k", "words"), [
+    (Y, 1, "--cv: 1 is not a whole number from 2 up; give one"),
+    (Y, "5", "--cv: '5' is not a whole number from 2 up; give one"),
+    (Y, 21, "the smallest class, b, has 20 rows; give"),
+    (Y, 61, "the smallest class, b, has 20 rows; give"),
+    ([0, 0, 1], "loo", "--cv loo: class b has fewer than two rows, and without them"),
+    ([0, 0, 1], 3, "--cv 3: class b has fewer than two rows"),
+])  # fmt: skip
 def test_folds_that_cannot_be_are_refused(y, k, words):
     with pytest.raises(UsageError, match=words):
         folds(np.array(y), ("a", "b", "c"), k, 0, "rows")
@@ -168,18 +165,10 @@ def tree(folder, tmp_path, monkeypatch):
     write_files(tmp_path, mail | {name: text.encode() for name, text in tables.items()})
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "eval tree",
-        "eval tree --cv 3",
-        "eval tree --online",
-        "eval mails --test tree",
-        "compare tree --against --pairs",
-        "compare tree --online --against --pairs",
-        "tune tree",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "eval tree", "eval tree --cv 3", "eval tree --online", "eval mails --test tree",
+    "compare tree --against --pairs", "compare tree --online --against --pairs", "tune tree",
+])  # fmt: skip
 def test_mail_without_labels_cannot_be_judged(nbspam, trained, tree, command):
     said = ["labels: 3 messages (tree/0.eml, …), and none has a label", "--spam PATH --ham PATH"]
     assert complains(nbspam(*command.split()), 1, *said)
