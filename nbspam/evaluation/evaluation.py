@@ -235,15 +235,9 @@ class Trial:
     def score(self) -> Floats | None:
         """The log-odds of class 1, nats, (n_docs,); None unless there are two classes.
 
-        Unlike probabilities, which round to 0 and 1, they rank all documents.  Nine decimals tell
-        scores apart: the same terms, added in another order, differ in their last digits.
+        Unlike probabilities, which round to 0 and 1, they rank all documents.
         """
-        if len(self.classes) != 2:
-            return None
-        odds = self.joint[:, 1] - self.joint[:, 0]
-        with np.errstate(over="ignore"):  # a huge one stays as it is
-            rounded = odds.round(9)
-        return np.where(np.isfinite(rounded), rounded, odds)
+        return self.joint[:, 1] - self.joint[:, 0] if len(self.classes) == 2 else None
 
     @property
     def actions(self) -> Integers:
