@@ -1,8 +1,8 @@
 """Hostile input for fuzz.py: mail, mailboxes and tables, made from a seed and a number.
 
 Inputs are real messages with mutations, two messages spliced, messages by a grammar that breaks
-every rule of MIME, HTML and charsets, scraps, tables, and one pattern repeated thousands of
-times (see PATTERNS).  The same seed and number make the same input, on any machine.
+every rule of MIME, HTML and charsets, scraps, tables, and one scrap repeated thousands of
+times.  The same seed and number make the same input, on any machine.
 """
 
 import base64
@@ -458,27 +458,42 @@ def scrap(rng: random.Random) -> bytes:
 
 # ---- patterns, repeated ----
 
+# What is repeated, besides scraps, and what stands before and behind it.
+UNITS = _words(
+    b"< > </p> <div>x <b>x</b> <script> <style> <!-- --> /* {} .a{ .a, @media p{ & &#1; ( ) [ ] ;"
+    b" = ? - . : \" ' \\ a a=b; [SPAM] www.x http://x/ =?utf-8?q?=41?= =76 +AGE- \0 \xff\xc0",
+    *(b"a ", b"\n", b" \n", b"\n x", b"\r", b"\r\n\n\r", b"A: b\n", b"word\n", b">From x\n"),
+    *(b"--b\n\nx\n", b"--b--\n", b"--bx\n", b"M" + b"#" * 60 + b"\n", b"dmlhZ3JhIA==\n", b"=\n"),
+    *(ENVELOPES[0] + b"\n", b"Content-Type: message/rfc822\n\n", b"spam,buy pills\n"),
+    *("\u0300".encode(), "a\u200b\u00ad".encode(), "\ufdfa".encode(), "发票".encode()),
+)
+_HTML = b"Content-Type: text/html; charset=utf-8\n\n"
+_MIXED = b"Content-Type: multipart/mixed; boundary=b\n"
+_STYLED = _HTML + b"<style>"
+AROUND = (
+    (b"Subject: x\n\n", b""), (_HTML, b""), (_HTML + b"<a ", b">x"), (_HTML + b"<a href='", b""),
+    (_HTML + b"<p style='", b"'>x</p>"), (_HTML + b"<p style='color:", b"'>x</p>"), (_STYLED, b""),
+    (_STYLED, b"{color:#fff}</style>" + b"<p class=a>x" * 500), (_HTML + b"&#", b";x"),
+    (b"", b"\n\nhello\n"), (b"Subject: ", b"\n\nhello\n"), (b"Subject: =?", b"\n\nhello\n"),
+    (b"Content-Type: text/plain", b"\n\nhello\n"), (b"Content-Type: a/b; name=", b"\n\nhello\n"),
+    (b'Content-Type: a/b; name="', b"\n\nhello\n"), (_MIXED + b"\n", b""),
+    *((b"Content-Transfer-Encoding: " + each + b"\n\n", b"") for each in ENCODINGS[3:5]),
+    *((b"Content-Type: text/plain; charset=" + each + b"\n\n", b"") for each in CHARSETS[12:17]),
+    (b"Subject: x\n\nbegin 644 x\n", b""), (b"text,label\n", b""), (b'{"text":', b""),
+)  # fmt: skip
 
-def _page(unit: bytes, before: bytes = b"", after: bytes = b"") -> Callable[[int], bytes]:
-    head = b"Subject: x\nContent-Type: text/html; charset=utf-8\n\n" + before
-    return lambda size: head + unit * max(1, size // len(unit)) + after
+
+def repeated(rng: random.Random, size: int) -> bytes:
+    """Return one scrap up to a size, somewhere in a message; perhaps each has a number."""
+    unit, (before, after) = rng.choice((scrap(rng), rng.choice(UNITS))), rng.choice(AROUND)
+    if rng.random() < 0.3:
+        return (
+            before + b"".join(b"%b%d " % (unit, n) for n in range(size // (len(unit) + 5))) + after
+        )
+    return before + unit * (size // (len(unit) or 1)) + after
 
 
-def _body(unit: bytes, head: bytes = b"Subject: x\n") -> Callable[[int], bytes]:
-    return lambda size: head + b"\n" + unit * max(1, size // len(unit))
-
-
-def _head(
-    unit: bytes, before: bytes = b"", after: bytes = b"\n\nhello\n"
-) -> Callable[[int], bytes]:
-    return lambda size: before + unit * max(1, size // len(unit)) + after
-
-
-def _names(first: int, count: int) -> bytes:
-    return b" ".join(b"a%d" % n for n in range(first, first + count))
-
-
-def _numbered(unit: bytes, before: bytes = b"", after: bytes = b"") -> Callable[[int], bytes]:
+def _numbered(unit: bytes, before: bytes, after: bytes = b"") -> Callable[[int], bytes]:
     """Return a pattern in which every repetition has a number of its own."""
     return lambda size: (
         before
@@ -487,50 +502,35 @@ def _numbered(unit: bytes, before: bytes = b"", after: bytes = b"") -> Callable[
     )
 
 
+def _pattern(unit: bytes, before: bytes = _HTML, after: bytes = b"") -> Callable[[int], bytes]:
+    return lambda size: before + unit * max(1, size // len(unit)) + after
+
+
 def _rules_and_elements(size: int) -> bytes:
     """Return as many rules as elements, each of a class of its own."""
     n = range(size // 60)
     rules = b"".join(b".c%d{color:#ff%04x}" % (k, k % 65536) for k in n)
     elements = b"".join(b"<p class=c%d>word%d</p>" % (k, k) for k in n)
-    return b"Content-Type: text/html\n\n<style>" + rules + b"</style>" + elements
+    return _STYLED + rules + b"</style>" + elements
 
 
-def _nested_parts(size: int) -> bytes:
-    unit = b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n"
-    return b"Subject: x\n" + b"".join(unit % (n, n) for n in range(size // 50)) + b"\nhello\n"
+def _names(first: int, count: int) -> bytes:
+    return b" ".join(b"a%d" % n for n in range(first, first + count))
 
 
-_MIXED = b"Content-Type: multipart/mixed; boundary=b\n"
-_STYLED = b"Content-Type: text/html\n\n<style>"
+# Patterns that took long once.
 PATTERNS: dict[str, Callable[[int], bytes]] = {
-    "tags never closed": _page(b"<a "),
-    "brackets": _page(b"<"),
-    "closing brackets": _page(b">"),
-    "end tags of nothing": _page(b"</p>"),
-    "nested elements": _page(b"<div>x"),
-    "nested elements with styles": _page(b"<div style='color:red;font-size:9px'>x"),
-    "nested hidden elements": _page(b"<div style=display:none>x"),
-    "hidden and shown elements": _page(b"<b style=display:none>x</b>y"),
-    "nested elements of a class": _page(b"<p class=a>x", b"<style>.a{color:#fff}</style>"),
-    "elements that close each other wrongly": _page(b"<a><b><i></a></b></i>"),
-    "cells of a table": _page(b"<table><tr><td bgcolor=#fff>x"),
-    "styles of many declarations": _page(b"<p style='" + b"color:red;" * 40 + b"'>x</p>"),
-    "one style of many declarations": _page(b"color:#fff;", b"<p style='", b"'>x</p>"),
-    "a style that never ends": _page(b"color:", b"<p style='"),
-    "a style of one number": _page(b"0", b"<p style='font-size:", b"px'>x</p>"),
-    "letters of a transform": _page(b"a", b"<p style='transform:", b"'>x</p>"),
-    "comments in a style": _page(b"/*", b"<p style='", b"'>x</p>"),
+    "tags never closed": _pattern(b"<a "),
+    "nested elements with styles": _pattern(b"<div style='color:red;font-size:9px'>x"),
+    "elements that close each other wrongly": _pattern(b"<a><b><i></a></b></i>"),
+    "styles of many declarations": _pattern(b"<p style='" + b"color:red;" * 40 + b"'>x</p>"),
     "many rules, many elements": _rules_and_elements,
-    "many rules, one class": _numbered(b"p.a#N,", _STYLED, b"p{color:#fff}</style><p class=a1>x"),
     "rules of one class": _numbered(b".a{color:#N}", _STYLED, b"</style>" + b"<p class=a>x" * 500),
     "one element of many classes": _numbered(
         b"c#N ", _STYLED + b".c1{color:#fff}</style><p class='", b"'>x"
     ),
-    "selectors of many elements": _page(
-        b"p ", b"<style>", b"{color:#fff}</style>" + b"<p>x" * 500
-    ),
-    "selectors of a class, repeated": _page(
-        b".a", b"<style>", b"{color:#fff}</style><p class=a>x"
+    "selectors of many elements": _pattern(
+        b"p ", _STYLED, b"{color:#fff}</style>" + b"<p>x" * 500
     ),
     "pseudo-classes of a long block": lambda size: (
         _STYLED + b"a:hover," * (size // 16) + b"i{" + b"color:1;" * (size // 16)
@@ -538,97 +538,31 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "rules in a rule of many selectors": lambda size: (
         _STYLED + b"p," * (size // 4) + b"i{" + b"a{}" * (size // 6)
     ),
-    "rules never closed": _page(b".a{", b"<style>"),
-    "braces": _page(b"{}", b"<style>", b"</style>x"),
-    "nested media rules": _page(b"@media x{", b"<style>"),
-    "sheets": _page(b"<style>.a{color:#fff}</style><p class=a>x"),
-    "sheets never closed": _page(b"<style>x"),
-    "comments": _page(b"<!--x-->y"),
-    "comments never closed": _page(b"<!--"),
-    "ends of comments": _page(b"-->"),
-    "scripts": _page(b"<script>"),
-    "attributes": _page(b"x=y ", b"<a ", b">x"),
-    "different attributes": _numbered(b"x#N=y ", b"Content-Type: text/html\n\n<a ", b">x"),
-    "quotes": _page(b"<a href='"),
-    "links": _page(b"<a href=http://p.example/>x</a>"),
-    "different links": _numbered(
-        b"<a href=http://p#N.example/>x</a>", b"Content-Type: text/html\n\n"
+    "comments never closed": _pattern(b"<!--"),
+    "different attributes": _numbered(b"x#N=y ", _HTML + b"<a ", b">x"),
+    "different entities": _numbered(b"&##N;", _HTML),
+    "parts of HTML": _pattern(
+        b"--b\nContent-Type: text/html\n\n<p style='color:red'>x\n", _MIXED + b"\n"
     ),
-    "images": _page(b"<img alt=x>"),
-    "entities": _page(b"&#118;"),
-    "different entities": _numbered(b"&##N;", b"Content-Type: text/html\n\n"),
-    "ampersands": _page(b"&"),
-    "digits of an entity": _page(b"9", b"&#", b";x"),
-    "zeros of an entity": _page(b"0", b"&#", b"65;x"),
-    "declarations of charsets": _page(b"<meta charset=x "),
-    "parts": _body(b"--b\n\nx\n", _MIXED),
-    "parts of HTML": _body(b"--b\nContent-Type: text/html\n\n<p style='color:red'>x\n", _MIXED),
-    "boundaries that begin like another": _body(b"--bx\n", _MIXED),
-    "ends of parts": _body(b"--b--\n", _MIXED),
-    "hyphens": _body(b"-", _MIXED),
-    "nested parts": _nested_parts,
-    "documents of many pages": _head(
+    "nested parts": _numbered(b"Content-Type: multipart/mixed; boundary=b#N\n\n--b#N\n", b""),
+    "documents of many pages": _pattern(
         b"--b\nContent-Type: text/html\n\n" + b"".join(b"<html a%d>" % n for n in range(2000)),
         _MIXED + b"\n",
     ),
-    "documents of pages of many attributes": _head(
+    "documents of pages of many attributes": _pattern(
         b"--b\nContent-Type: text/html\n\n"
         + b"".join(b"<body " + _names(first, 400) + b">" for first in (0, 400, 800)),
         _MIXED + b"\n",
     ),
-    "nested messages": _head(b"Content-Type: message/rfc822\n\n", after=b"hello\n"),
-    "headers": _head(b"A: b\n"),
-    "different headers": _numbered(b"X-#N: b\n", after=b"\nhello\n"),
-    "subjects": _head(b"Subject: a\n"),
-    "routes": _head(b"Received: from a.example ([1.2.3.4]) by b.example; Thu, 1 Jan\n"),
-    "verdicts of others": _head(b"X-Nbspam: spam\n", b"A: b\n"),
-    "one header, folded": _head(b"\n x", b"Subject: x"),
-    "lines without a colon": _head(b"word\n", b"A: b\n"),
-    "a head without an end": _head(b"x", b"Subject: ", b""),
-    "encoded words": _head(b"=?utf-8?q?=41?= ", b"Subject: "),
-    "encoded words of another charset": _head(b"=?gb2312?b?1tA=?=\n ", b"Subject: "),
-    "encoded words never closed": _head(b"=?utf-8?q?", b"Subject: "),
-    "question marks": _head(b"?", b"Subject: =?"),
-    "tags before the subject": _head(b"[SPAM] ", b"Subject: "),
-    "brackets before the subject": _head(b"[", b"Subject: "),
-    "parameters": _head(b"; a=b", b"Content-Type: text/plain"),
+    "different headers": _numbered(b"X-#N: b\n", b"", b"\nhello\n"),
+    "encoded words of another charset": _pattern(b"=?gb2312?b?1tA=?=\n ", b"Subject: "),
     "parameters in parts": _numbered(b"; name*#N*=%41", b"Content-Type: text/plain", b"\n\nx"),
-    "quotes in parameters": _head(b'"', b"Content-Type: text/plain; name="),
-    "backslashes in parameters": _head(b"\\", b'Content-Type: text/plain; name="'),
-    "comments in a header": _head(b"(", b"Content-Type: text/plain"),
-    "semicolons": _head(b";", b"Content-Type: text/plain"),
-    "separators of a mailbox": _head(b"From a@b Thu Aug 22 12:36:23 2002\n", after=b"A: b\n\nx"),
-    "messages of a mailbox": _head(b"From a@b Thu Aug 22 12:36:23 2002\nA: b\n\nx\n\n", after=b""),
-    "quoted separators": _body(b">From x\n"),
-    "carriage returns": _body(b"\r"),
-    "blank lines": _body(b"\n"),
-    "line ends of all kinds": _body(b"\r\n\r\n\n\r"),
-    "spaces": _body(b" \n"),
-    "base64": _body(b"dmlhZ3JhIA==\n", b"Content-Transfer-Encoding: base64\n"),
-    "padding": _body(b"=", b"Content-Transfer-Encoding: base64\n"),
-    "quoted-printable": _body(b"=76=69", b"Content-Transfer-Encoding: quoted-printable\n"),
-    "soft line ends": _body(b"=\n", b"Content-Transfer-Encoding: quoted-printable\n"),
-    "uuencoded files": _body(b"begin 644 x\n" + b"M" + b"#" * 60 + b"\n"),
-    "lines of uuencoded data": _body(b"M" + b"#" * 60 + b"\n", b"Subject: x\n\nbegin 644 x\n"),
-    "one word": _body(b"a"),
-    "words": _body(b"a "),
-    "different words": _numbered(b"w#N ", b"Subject: x\n\n"),
-    "bare links": _body(b"www.x"),
-    "links in text": _body(b"http://x/ "),
-    "NULs": _body(b"\0"),
-    "marks on one letter": _body("\u0300".encode(), b"Subject: x\n\na"),
-    "invisible characters": _body("a\u200b\u00ad".encode()),
-    "characters that grow": _body("\ufdfa".encode()),
-    "wrong bytes": _body(b"\xff\xc0"),
-    "Chinese": _body("发票".encode()),
-    "shifts of a charset": _body(
-        b"\x1b$B\x1b(B", b"Content-Type: text/plain; charset=iso-2022-jp\n"
+    "comments in a header": _pattern(b"(", b"Content-Type: text/plain"),
+    "separators of a mailbox": _pattern(ENVELOPES[0] + b"\n", b"", b"A: b\n\nx"),
+    "shifts of a charset": _pattern(
+        b"\x1b$B\x1b(B", b"Content-Type: text/plain; charset=iso-2022-jp\n\n"
     ),
-    "utf-7": _body(b"+AGE-", b"Content-Type: text/plain; charset=utf-7\n"),
-    "quotes of a table": _head(b'"', b"text,label\n", b""),
-    "rows of a table": _head(b"spam,buy pills\n", b"label,text\n", b""),
-    "objects of JSON": _head(b'{"text":"x","label":"spam"}\n', after=b""),
-    "nested lists of JSON": _head(b"[", b'{"text":', b""),
+    "nested lists of JSON": _pattern(b"[", b'{"text":'),
 }
 
 
@@ -649,8 +583,7 @@ class Inputs:
         rng = self.rng(number)
         drawn = rng.random()
         if drawn < 0.0005:
-            pattern = rng.choice(list(PATTERNS.values()))
-            data = pattern(int(2 ** rng.uniform(14, 20)))
+            data = repeated(rng, int(2 ** rng.uniform(14, 20)))
             return mutated(rng, data, rng.randrange(3), self.mails)[:LONG]
         if drawn < 0.005:
             data = b"".join(self.of_any_kind(rng) for _ in range(rng.randrange(2, 12)))[:MEDIUM]
@@ -685,5 +618,4 @@ class Inputs:
             return table(rng)
         if kind < 0.98:
             return rng.randbytes(rng.randrange(600))
-        pattern = rng.choice(list(PATTERNS.values()))
-        return mutated(rng, pattern(int(2 ** rng.uniform(6, 13))), 3)
+        return mutated(rng, repeated(rng, int(2 ** rng.uniform(6, 13))), 3)
