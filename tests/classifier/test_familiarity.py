@@ -8,15 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.combine import (
-    MOST_DOUBT,
-    RAISE,
-    Combination,
-    leanings,
-    mean_leaning,
-    share_unknown,
-    tempered,
-)
+from nbspam.classifier import combine
+from nbspam.classifier.combine import Combination, leanings, mean_leaning, tempered
 from nbspam.classifier.fitting import usual_leaning, usual_share
 from nbspam.classifier.training import learn_items
 from nbspam.settings import PRESENCE, PRESETS, TokenSettings
@@ -42,7 +35,7 @@ def spamlike():
 
 def test_a_share_and_a_drawn_score_worked_by_hand():
     # 3 of 5 tokens are unknown; 5 more are taken as known.
-    assert share_unknown(np.array([3]), np.array([5])).tolist() == [3 / 10]
+    assert combine.share_unknown(np.array([3]), np.array([5])).tolist() == [3 / 10]
 
     # .1 above the usual share: the divisor is 1 + 40 * .1 = 5.  From log 2, the default cutoff, a
     # score is drawn to log 2; below even odds to 0; between them it stays.
@@ -62,7 +55,9 @@ def test_no_score_passes_a_cutoff_and_none_changes_its_order(score, share, usual
         assert ((drawn < cutoff) <= (score < cutoff)).all()
     assert (np.abs(drawn) <= np.abs(score) + 1e-12).all()
     away = np.abs(score - np.clip(score, 0, log(2)))
-    assert (np.abs(drawn - score) <= away * MOST_DOUBT / (1 + MOST_DOUBT) + 1e-12).all()
+    assert (
+        np.abs(drawn - score) <= away * combine.MOST_DOUBT / (1 + combine.MOST_DOUBT) + 1e-12
+    ).all()
     order = np.argsort(score, kind="stable")
     assert (np.diff(drawn[order]) >= -1e-12).all()
 
@@ -128,7 +123,7 @@ def test_words_raise_scores_of_unlike_mail_only(spamlike):
     assert (mean[20:] > 0).all()
     assert scores(silent, unlike).tolist() == [0] * 30
     assert scores(raising, documents).tolist() == [0] * 30  # all of their structure is known
-    assert scores(raising, unlike) == pytest.approx(RAISE * share * np.maximum(mean, 0))
+    assert scores(raising, unlike) == pytest.approx(combine.RAISE * share * np.maximum(mean, 0))
     shares, constant = raising.shares(table, unlike.one(29), PRESENCE, 1, 0)
     assert constant + shares.sum() == pytest.approx(scores(raising, unlike)[29])
     assert (shares >= 0).all()

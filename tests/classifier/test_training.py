@@ -7,17 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import (
-    MAX_CHANGES,
-    Learner,
-    ModelGrowth,
-    count_items,
-    fitted_evidence,
-    learn_items,
-    overlay,
-    train_classifier,
-    uncopied_overlay,
-)
+from nbspam.classifier import training
+from nbspam.classifier.training import Learner, ModelGrowth, learn_items, overlay, uncopied_overlay
 from nbspam.counts import counting, ledger
 from nbspam.counts.ledger import LabelChange
 from nbspam.counts.table import add_tables, no_counts, without_empty
@@ -67,7 +58,7 @@ def test_training_on_more_messages_than_are_kept_works(monkeypatch):
     settings = PRESETS["mail"]
     both = (("ham", HAM), ("spam", SPAM))
     items = [Item("", label, data + b"%d\n" % n) for n in range(60) for label, data in both]
-    classifier = train_classifier(count_items(items, settings), settings)
+    classifier = training.train_classifier(training.count_items(items, settings), settings)
 
     memory = classifier.memory
     assert 0 < len(memory.sample.digests) <= 40
@@ -150,11 +141,11 @@ def test_before_a_class_has_a_message_two_classes_are_even_and_more_are_refused(
         return nothing._replace(class_count=np.array(class_count))
 
     sample = document_of("", of_classes(1, 0))
-    fit = fitted_evidence(of_classes(1, 0), sample, np.array([0]), PRESETS["mail"])
+    fit = training.fitted_evidence(of_classes(1, 0), sample, np.array([0]), PRESETS["mail"])
     joint = fit.joint(of_classes(1, 0), sample, PRESENCE)[0]
     assert np.exp(joint) == pytest.approx([0.5, 0.5])
     with pytest.raises(NotTrainedError, match="no message of class b"):
-        fitted_evidence(of_classes(1, 0, 1), sample, np.array([0]), PRESETS["mail"])
+        training.fitted_evidence(of_classes(1, 0, 1), sample, np.array([0]), PRESETS["mail"])
 
 
 def learned(name, moves):
@@ -258,8 +249,10 @@ def test_a_fit_is_due_at_once_for_a_class_that_is_new():
 
 def test_a_fit_is_due_after_two_thousand_changes_of_large_classes():
     growth = ModelGrowth({"ham": 1e6, "spam": 1e6})
-    assert due_points(growth, [(None, "ham"), ("ham", "spam")] * 1100) == [MAX_CHANGES - 1]
-    assert MAX_CHANGES == 2000
+    assert due_points(growth, [(None, "ham"), ("ham", "spam")] * 1100) == [
+        training.MAX_CHANGES - 1
+    ]
+    assert training.MAX_CHANGES == 2000
 
 
 LABELS = st.sampled_from([None, "ham", "spam", "work"])

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 
+from nbspam import settings
 from nbspam.classifier import training as library
 from nbspam.classifier.training import learn_items
 from nbspam.counts import counting
@@ -28,16 +29,7 @@ from nbspam.counts.table import (
     pruned_table,
     without_empty,
 )
-from nbspam.settings import (
-    COUNTS,
-    LOG_LENGTH,
-    PRESENCE,
-    PRESETS,
-    UNIT_LENGTH,
-    WEIGHTINGS,
-    Bounds,
-    TokenSettings,
-)
+from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS, WEIGHTINGS, TokenSettings
 from nbspam.tokens.sparse import RIDER_BITS, Documents, Vocabulary
 from nbspam.tokens.tokenizer import tokenize
 from support import check_bound, count_batch, examples, message, plain, words_of
@@ -100,7 +92,8 @@ LOG = 1 + np.log(2)
 
 
 @pytest.mark.parametrize(("weighting", "text", "a", "b"), [
-    (COUNTS, "a a b", 2, 1), (PRESENCE, "a a b", 1, 1), (UNIT_LENGTH, "a a a a b b b", 0.8, 0.6),
+    (settings.COUNTS, "a a b", 2, 1), (PRESENCE, "a a b", 1, 1),
+    (settings.UNIT_LENGTH, "a a a a b b b", 0.8, 0.6),
     # 1 + ln 2 and 1, over the root of the sum of their squares.
     (LOG_LENGTH, "a a b", LOG / np.hypot(LOG, 1), 1 / np.hypot(LOG, 1)),
 ])  # fmt: skip
@@ -235,8 +228,8 @@ def test_a_tally_is_full_once_it_has_more_tokens_than_its_limit(monkeypatch):
 MAIL = PRESETS["mail"]
 BOTH = ("ham", "spam")
 # Streams of tables: of each, how many ham and spam messages have each of a few tokens.
-COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
-TABLES = st.lists(st.dictionaries(st.integers(1, 12), COUNTS, max_size=9), max_size=30)
+settings.COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
+TABLES = st.lists(st.dictionaries(st.integers(1, 12), settings.COUNTS, max_size=9), max_size=30)
 
 
 def table_of(counts):
@@ -308,7 +301,7 @@ def test_the_most_frequent_stay_then_the_newest_then_the_largest_keys():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_training_with_a_limit_keeps_its_bound(jobs, monkeypatch):
     monkeypatch.setattr(counting, "MAX_TOKENS", 50)
-    few, given = Bounds(max_tokens=60), items(range(300))
+    few, given = settings.Bounds(max_tokens=60), items(range(300))
     exact = count_items(given, MAIL, jobs)
     bounded = count_items([*given, *given[:40]], MAIL, jobs, few)
     assert len(exact.table.vocabulary) > 100

@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from nbspam.cli.measuring import _tuning_text
 from nbspam.decision import Cutoffs, cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.choosing import (
-    cheapest_cutoffs,
-    compare,
-    judge_several,
-    sign_test,
-    trade_off,
-    tune,
-)
+from nbspam.evaluation import choosing
+from nbspam.evaluation.choosing import cheapest_cutoffs, compare, trade_off, tune
 from nbspam.evaluation.judging import judge_folds
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import read_items
@@ -87,7 +81,7 @@ def test_to_swap_the_two_swaps_won_and_lost_and_the_same_trial_ties_everywhere()
 def test_sign_test_equals_scipy(n, m):
     stats = pytest.importorskip("scipy.stats")
     expected = stats.binomtest(n, n + m).pvalue if n + m else 1.0
-    assert sign_test(n, m) == pytest.approx(expected, rel=1e-9)
+    assert choosing.sign_test(n, m) == pytest.approx(expected, rel=1e-9)
 
 
 def test_trials_of_other_documents_are_refused():
@@ -110,7 +104,7 @@ def test_several_settings_are_judged_as_each_alone(mails):
     # The first does not judge by beginnings, and only the last trusts the server's checks.
     several = [PLAIN["mail"], PRESETS["mail"], PRESETS["tutorial"]]
     several.append(replace(PRESETS["mail"], authserv_id="mx"))
-    for settings, trial in zip(several, judge_several(items, several, 3, 0), strict=True):
+    for settings, trial in zip(several, choosing.judge_several(items, several, 3, 0), strict=True):
         alone = judge_folds(items, settings, 3, 0)
         np.testing.assert_array_equal(trial.joint, alone.joint)
         np.testing.assert_array_equal(trial.fold, alone.fold)

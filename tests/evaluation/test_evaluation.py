@@ -6,27 +6,12 @@ import numpy as np
 import pytest
 
 from nbspam.decision import Cutoffs, LossMatrix
+from nbspam.evaluation import metrics
 from nbspam.evaluation.evaluation import (
     SmallerModelResult,
     evaluate,
     evaluation_of,
     trial_under_prior,
-)
-from nbspam.evaluation.metrics import (
-    HM,
-    auc,
-    bootstrap_interval,
-    brier_losses,
-    classification_report,
-    confusion_matrix,
-    expected_calibration_error,
-    hm_rate,
-    lam,
-    least_missed,
-    log_losses,
-    mcc,
-    roc_counts,
-    sm_rate,
 )
 from support import random_trial, trial_of
 
@@ -46,25 +31,26 @@ def run(rng=None, **options):
 def test_evaluation_gathers_what_the_functions_say():
     truth, p, _ = run()
     y, p, evaluation = run(cost=np.array([[0, 10], [1, 0]])[truth, p.argmax(axis=1)])
-    confusion = confusion_matrix(y, p.argmax(axis=1), 2, 2)
+    confusion = metrics.confusion_matrix(y, p.argmax(axis=1), 2, 2)
     assert evaluation.confusion.tolist() == confusion.tolist()
-    assert evaluation.scores == classification_report(confusion, ["ham", "spam"])
+    assert evaluation.scores == metrics.classification_report(confusion, ["ham", "spam"])
     assert (evaluation.n_docs, evaluation.errors) == (80, confusion[0, 1] + confusion[1, 0])
     assert evaluation.accuracy == evaluation.scores.accuracy
     assert evaluation.macro_f1 == evaluation.scores.macro.f1
-    for name, function in {"mcc": mcc, "hm_rate": hm_rate, "sm_rate": sm_rate, "lam": lam}.items():
-        assert getattr(evaluation, name) == function(confusion)
-    assert evaluation.auc == auc(y, p[:, 1])
-    assert evaluation.sm_at_hm == least_missed(*roc_counts(y, p[:, 1])[:2], HM)
-    assert evaluation.log_loss == log_losses(y, p).mean()
-    assert evaluation.brier == brier_losses(y, p).mean()
-    assert evaluation.calibration_error == expected_calibration_error(y, p)
+    for name in ("mcc", "hm_rate", "sm_rate", "lam"):
+        assert getattr(evaluation, name) == getattr(metrics, name)(confusion)
+    assert evaluation.auc == metrics.auc(y, p[:, 1])
+    ham, spam, _ = metrics.roc_counts(y, p[:, 1])
+    assert evaluation.sm_at_hm == metrics.least_missed(ham, spam, metrics.HM)
+    assert evaluation.log_loss == metrics.log_losses(y, p).mean()
+    assert evaluation.brier == metrics.brier_losses(y, p).mean()
+    assert evaluation.calibration_error == metrics.expected_calibration_error(y, p)
     assert evaluation.cost == (10 * confusion[0, 1] + confusion[1, 0]) / 80
     assert evaluation.intervals == {}
     # Where there is a score, documents are ranked by it; inputs stay as they are.
     score = np.arange(80)
     y, p, evaluation = run(score=score)
-    assert evaluation.auc == auc(y, score)
+    assert evaluation.auc == metrics.auc(y, score)
     assert (y.tolist(), p.tolist(), score.tolist()) == (
         *(a.tolist() for a in run()[:2]),
         [*range(80)],
@@ -103,15 +89,17 @@ def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
     assert evaluation.accuracy == 2 / 5
     assert evaluation.sm_rate == 1 / 3
     assert evaluation.scores.rows[1][:2] == (1, 1 / 3)
-    metrics = pytest.importorskip("sklearn.metrics")  # where it is a class that is never true
-    assert evaluation.mcc == pytest.approx(metrics.matthews_corrcoef(y, answers))
+    sklearn = pytest.importorskip("sklearn.metrics")  # where it is a class that is never true
+    assert evaluation.mcc == pytest.approx(sklearn.matthews_corrcoef(y, answers))
 
 
 def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamples):
     y, p, evaluation = run(rng=np.random.default_rng(5))
     order = np.argsort(-p[:, 1], kind="stable")
     rng = np.random.default_rng(5)
-    expected = bootstrap_interval(lambda rows: auc(y[rows], p[rows, 1]), order, rng)
+    expected = metrics.bootstrap_interval(
+        lambda rows: metrics.auc(y[rows], p[rows, 1]), order, rng
+    )
     assert evaluation.intervals["auc"] == tuple(expected.tolist())
 
 

@@ -3,26 +3,10 @@
 import numpy as np
 import pytest
 
-from nbspam.evaluation.metrics import (
-    HM,
-    auc,
-    bootstrap_interval,
-    brier_losses,
-    columns,
-    compare_folds,
-    confusion_matrix,
-    expected_calibration_error,
-    hm_rate,
-    lam,
-    least_missed,
-    log_losses,
-    mcc,
-    reliability_bins,
-    roc_counts,
-    sm_rate,
-)
+from nbspam.evaluation import metrics
+from nbspam.evaluation.metrics import auc, bootstrap_interval, expected_calibration_error, lam
 
-metrics = pytest.importorskip("sklearn.metrics")
+sklearn = pytest.importorskip("sklearn.metrics")
 SEEDS = range(5)
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 
@@ -58,15 +42,15 @@ def probabilities(seed, n_classes):
 
 
 def log_loss(y, probability):
-    return log_losses(np.asarray(y), columns(probability)).mean()
+    return metrics.log_losses(np.asarray(y), metrics.columns(probability)).mean()
 
 
 def brier(y, probability):
-    return brier_losses(np.asarray(y), columns(probability)).mean()
+    return metrics.brier_losses(np.asarray(y), metrics.columns(probability)).mean()
 
 
-def sm_at_hm(y, score, hm=HM):
-    return least_missed(*roc_counts(y, score)[:2], hm)
+def sm_at_hm(y, score, hm=metrics.HM):
+    return metrics.least_missed(*metrics.roc_counts(y, score)[:2], hm)
 
 
 # Labels
@@ -76,10 +60,12 @@ def sm_at_hm(y, score, hm=HM):
 def test_confusion_and_mcc_equal_scikit_learns(seed):
     """Those of the classification report: tests/evaluation/test_report.py."""
     y_true, y_pred, k = labels(seed)
-    confusion = confusion_matrix(y_true, y_pred, k, k)
-    theirs = metrics.confusion_matrix(y_true, y_pred, labels=range(k))
+    confusion = metrics.confusion_matrix(y_true, y_pred, k, k)
+    theirs = sklearn.confusion_matrix(y_true, y_pred, labels=range(k))
     np.testing.assert_array_equal(confusion, theirs)
-    assert mcc(confusion) == pytest.approx(metrics.matthews_corrcoef(y_true, y_pred), **EXACT)
+    assert metrics.mcc(confusion) == pytest.approx(
+        sklearn.matthews_corrcoef(y_true, y_pred), **EXACT
+    )
 
 
 # A filter that calls 1 of 100 ham spam and 4 of 20 spam ham.
@@ -87,7 +73,7 @@ CONFUSION = np.array([[99, 1], [4, 16]])
 
 
 def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
-    assert (hm_rate(CONFUSION), sm_rate(CONFUSION)) == (1 / 100, 4 / 20)
+    assert (metrics.hm_rate(CONFUSION), metrics.sm_rate(CONFUSION)) == (1 / 100, 4 / 20)
     # Odds 1/99 and 4/16; the mean of logits is the geometric mean of odds.
     odds = (1 / 99 * 4 / 16) ** 0.5
     assert lam(CONFUSION) == pytest.approx(odds / (1 + odds), **EXACT)
@@ -96,19 +82,19 @@ def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
     assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
     # Rates of a class that is absent are unknown.
     no_ham = np.array([[0, 0], [1, 2]])
-    assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
-    assert sm_rate(no_ham) == 1 / 3
+    assert np.isnan([metrics.hm_rate(no_ham), lam(no_ham)]).all()
+    assert metrics.sm_rate(no_ham) == 1 / 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_roc_curve_and_auc_equal_scikit_learns_and_the_mann_whitney_statistic(seed):
     stats = pytest.importorskip("scipy.stats")
     y, score = scored(seed)
-    expected = metrics.roc_curve(y, score, drop_intermediate=False)
-    ham, spam, cutoffs = roc_counts(y, score)
+    expected = sklearn.roc_curve(y, score, drop_intermediate=False)
+    ham, spam, cutoffs = metrics.roc_counts(y, score)
     for ours, theirs in zip((ham / ham[-1], spam / spam[-1], cutoffs), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-    assert auc(y, score) == pytest.approx(metrics.roc_auc_score(y, score), **EXACT)
+    assert auc(y, score) == pytest.approx(sklearn.roc_auc_score(y, score), **EXACT)
     spam, ham = score[y == 1], score[y == 0]
     pairs = len(spam) * len(ham)
     assert auc(y, score) == pytest.approx(stats.mannwhitneyu(spam, ham).statistic / pairs, **EXACT)
@@ -142,9 +128,9 @@ def test_sm_at_hm_is_the_best_cutoff_found_by_trying_all(seed):
 def test_log_loss_and_brier_equal_scikit_learn(seed):
     for n_classes in (2, 3, 7):
         y, p = probabilities(seed, n_classes)
-        assert log_loss(y, p) == pytest.approx(metrics.log_loss(y, p), **EXACT)
+        assert log_loss(y, p) == pytest.approx(sklearn.log_loss(y, p), **EXACT)
         one = p[:, 1] if n_classes == 2 else p
-        assert brier(y, p) == pytest.approx(metrics.brier_score_loss(y, one), **EXACT)
+        assert brier(y, p) == pytest.approx(sklearn.brier_score_loss(y, one), **EXACT)
 
 
 def test_certainty_keeps_losses_finite_and_one_column_means_class_one_of_two():
@@ -157,7 +143,7 @@ def test_certainty_keeps_losses_finite_and_one_column_means_class_one_of_two():
 
 def test_reliability_bins_follow_class_one_of_two_and_the_top_class_of_more():
     # Fifteen bins: 0.61 and 0.65 share (9/15, 10/15], 1/15 is the edge of the lowest.
-    bins = reliability_bins([1, 0, 0], [0.61, 0.65, 1 / 15])
+    bins = metrics.reliability_bins([1, 0, 0], [0.61, 0.65, 1 / 15])
     assert bins.n_docs.tolist() == [1, 2]
     assert bins.confidence == pytest.approx([1 / 15, 0.63])
     assert bins.frequency == pytest.approx([0, 0.5])
@@ -166,7 +152,7 @@ def test_reliability_bins_follow_class_one_of_two_and_the_top_class_of_more():
     )
 
     p = [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.0, 0.9]]
-    bins = reliability_bins([0, 2, 2], p, n_bins=10)
+    bins = metrics.reliability_bins([0, 2, 2], p, n_bins=10)
     assert bins.n_docs.tolist() == [2, 1]
     assert bins.confidence == pytest.approx([0.7, 0.9])
     assert bins.frequency.tolist() == [0.5, 1]
@@ -227,5 +213,5 @@ def test_bootstrap_leaves_out_resamples_without_an_answer():
 
 
 def test_compare_folds_counts_lower_cost_as_won_and_rounding_as_tied():
-    assert compare_folds([1, 0.1 + 0.2, 3, 0], [2, 0.3, 1, 0]) == (1, 2, 1)
-    assert compare_folds([np.nan, 1], [np.nan, 2]) == (1, 1, 0)
+    assert metrics.compare_folds([1, 0.1 + 0.2, 3, 0], [2, 0.3, 1, 0]) == (1, 2, 1)
+    assert metrics.compare_folds([np.nan, 1], [np.nan, 2]) == (1, 1, 0)

@@ -14,14 +14,7 @@ from nbspam.decision import Shares
 from nbspam.evaluation import report
 from nbspam.evaluation.evaluation import Evaluation, evaluate
 from nbspam.evaluation.metrics import classification_report, confusion_matrix
-from nbspam.evaluation.report import (
-    classification_report_text,
-    evaluation_json,
-    evaluation_text,
-    shares_json,
-    shares_text,
-    trial_text,
-)
+from nbspam.evaluation.report import classification_report_text, evaluation_json, evaluation_text
 from support import columns, trial_of_classes
 
 NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "ß", "no news", ""]
@@ -90,7 +83,9 @@ def test_all_of_an_evaluation_stays_in_line_when_names_are_wide(few_resamples):
     names = ["垃圾邮件" * 9, "w" * 30]
     run = evaluate(Y_TRUE, Y_PRED, names, probability=P_SPAM, rng=np.random.default_rng(0))
     intervals, confusion = evaluation_text(run).split("\n\n")[4:6]
-    shares = shares_text(Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]])), tuple(names))
+    shares = report.shares_text(
+        Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]])), tuple(names)
+    )
     for block in (intervals, confusion, shares):
         lines = block.splitlines()
         assert len(lines) == 3
@@ -236,11 +231,11 @@ def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
 
 def test_shares_are_shown_for_few_classes_and_told_for_all(monkeypatch):
     shares = Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]]))
-    assert shares_text(shares, ("ham", "spam")).splitlines()[1:] == [
+    assert report.shares_text(shares, ("ham", "spam")).splitlines()[1:] == [
         "ham                       50.00     90.00      88.00",
         "spam                      50.00     10.00      12.00",
     ]
-    assert shares_json(shares, ("ham", "spam"))["estimated"] == {"ham": 0.88, "spam": 0.12}
+    assert report.shares_json(shares, ("ham", "spam"))["estimated"] == {"ham": 0.88, "spam": 0.12}
     # Their estimation takes longer than all else where there are many classes.
     monkeypatch.setattr(report, "shares_of", None)
-    trial_text(trial_of_classes(tuple("abcdefghijk"), np.arange(11), np.eye(11)))
+    report.trial_text(trial_of_classes(tuple("abcdefghijk"), np.arange(11), np.eye(11)))

@@ -8,22 +8,8 @@ import pytest
 
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError, ModelFileError
-from nbspam.mail.addresses import (
-    CERTAIN,
-    HINT,
-    AddressLists,
-    ListMatch,
-    ListsInUse,
-    autolearned,
-    change_lists,
-    checked_address,
-    listed_explanation,
-    listed_verdict,
-    lists_path,
-    read_lists,
-    sender_of,
-    write_lists,
-)
+from nbspam.mail import addresses
+from nbspam.mail.addresses import CERTAIN, HINT, AddressLists, ListMatch, change_lists, read_lists
 from nbspam.verdicts import Evidence, Explanation, Verdict
 from stored import full_disk
 
@@ -61,7 +47,7 @@ def shift(lines, data, recipient="", trusted="mx.example.org"):
 def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, spam, label):
     verb, key = line.split()
     match = AddressLists({key: verb}, "mx.example.org").match(data, recipient)
-    assert autolearned(match, spam) == label
+    assert addresses.autolearned(match, spam) == label
 
 
 @pytest.mark.parametrize(("lines", "data", "nats"), [
@@ -161,18 +147,19 @@ def test_a_line_is_one_more_reason_and_the_sum_still_adds_up(spam):
     found = Explanation(verdict, "spam", "ham", 1.5, 0.5, rows)
     turned = Explanation(verdict, "ham", "spam", 1.5, 0.5, rows)
     for match in (ListMatch("allow a@b", -CERTAIN, "because"), ListMatch("deny b", CERTAIN, "so")):
-        told = listed_explanation(found, match, RULE)
-        assert told.verdict == listed_verdict(verdict, match, RULE)
+        told = addresses.listed_explanation(found, match, RULE)
+        assert told.verdict == addresses.listed_verdict(verdict, match, RULE)
         assert told.verdict.label == ("ham" if match.shift < 0 else "spam")
         assert told.score == told.constant + sum(row.contribution for row in told.evidence)
         assert told.verdict.score == 1.5 + match.shift
         assert told.evidence[0][:2] == (f"{match.line} ({match.why})", match.shift)
-        assert listed_explanation(turned, match, RULE).evidence[0].contribution == -match.shift
+        told = addresses.listed_explanation(turned, match, RULE)
+        assert told.evidence[0].contribution == -match.shift
 
 
 def test_a_hint_moves_the_odds_by_its_nats_and_no_more():
     verdict = Verdict("-", "spam", {"ham": 0.1, "spam": 0.9})
-    told = listed_verdict(verdict, ListMatch("allow a@b", -HINT, "a hint"), RULE)
+    told = addresses.listed_verdict(verdict, ListMatch("allow a@b", -HINT, "a hint"), RULE)
     odds = told.posterior["spam"] / told.posterior["ham"]
     assert math.isclose(math.log(9) - math.log(odds), HINT)
 
@@ -181,7 +168,7 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
     model = str(tmp_path / "m.nbspam")
     assert read_lists(model) is None
     lists = AddressLists({"a@b.example": "allow", "list:x.example": "deny"}, "mx.example")
-    write_lists(model, lists)
+    addresses.write_lists(model, lists)
     assert read_lists(model) == lists
     assert change_lists(model, ["a@b.example"], None).trusted == "mx.example"
     assert change_lists(model, [], None, trust="mx.other.example").trusted == "mx.other.example"
@@ -214,7 +201,7 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
 )  # fmt: skip
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
-        checked_address(text)
+        addresses.checked_address(text)
 
 
 @pytest.mark.parametrize(("text", "listed"), [
@@ -226,7 +213,7 @@ def test_what_is_no_address_is_refused(text):
     (f"{'ü' * 300}.example ", f"{'ü' * 300}.example"),  # no domain of DNS
 ])  # fmt: skip
 def test_an_address_has_one_form_in_lists(tmp_path, text, listed):
-    assert checked_address(text) == listed
+    assert addresses.checked_address(text) == listed
     if "<" not in text:  # a file holds no address as headers have it
         (tmp_path / "m.lists").write_text(f"deny {text}\n")
         assert [*read_lists(str(tmp_path / "m")).verbs] == [listed]
@@ -251,7 +238,7 @@ def test_what_is_no_server_is_refused_before_a_line_is_written(tmp_path, server)
 ])  # fmt: skip
 def test_the_sender_of_a_message_is_one_that_a_line_holds(tmp_path, head, sender):
     data = head.encode("latin-1") + b"\n\nx\n"
-    assert sender_of(data) == sender
+    assert addresses.sender_of(data) == sender
     if sender is not None:
         model = str(tmp_path / "m")
         assert change_lists(model, [sender], "deny").match(data).line == f"deny {sender}"
@@ -268,18 +255,18 @@ def test_long_lists_are_read_and_written_whole(tmp_path):
 
 
 def test_lists_in_use_are_read_again_when_they_change(tmp_path):
-    in_use, site, own = ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
+    in_use, site, own = addresses.ListsInUse(), str(tmp_path / "site"), str(tmp_path / "own")
 
     def line():
         found = [each.match(mail()) for each in map(in_use.beside, (own, site)) if each]
         return found[0] and found[0].line if found else None
 
     assert line() is None
-    write_lists(site, AddressLists({"shop.example": "deny"}))
+    addresses.write_lists(site, AddressLists({"shop.example": "deny"}))
     assert line() == "deny shop.example"
     assert in_use.beside(site) is in_use.beside(site)
-    write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
+    addresses.write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
     assert line() == "allow shop.example"
     (tmp_path / "own.lists").unlink()
     assert line() == "deny shop.example"
-    assert lists_path(own).endswith("own.lists")
+    assert addresses.lists_path(own).endswith("own.lists")

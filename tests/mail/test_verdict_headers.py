@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from nbspam import __version__
 from nbspam.decision import HAM_AND_SPAM, Cutoffs, LossMatrix, Rule, cutoffs
 from nbspam.errors import UsageError
-from nbspam.mail.verdict_headers import (
-    HeaderChoices,
-    check_wanted,
-    checked_tag,
-    sure_label,
-    with_headers,
-    with_verdict,
-)
+from nbspam.mail import verdict_headers
+from nbspam.mail.verdict_headers import HeaderChoices, check_wanted, sure_label, with_verdict
 from nbspam.verdicts import Evidence, Explanation, Verdict
 from support import HAM, SPAM
 
@@ -28,12 +22,12 @@ HEADER = b"X-Nbspam: ham, ours"
 
 
 def added(data, names=NAMES, tag=b"", whole=True):
-    return b"".join(with_headers(data, OURS, names, tag, whole))
+    return b"".join(verdict_headers.with_headers(data, OURS, names, tag, whole))
 
 
 def others(data):
     """Return the bytes beside the headers that are added."""
-    envelope, _, rest = with_headers(data, OURS, NAMES)
+    envelope, _, rest = verdict_headers.with_headers(data, OURS, NAMES)
     return envelope + rest
 
 
@@ -119,7 +113,7 @@ def test_each_subject_is_tagged_once(data, expected):
 @pytest.mark.parametrize("tag", ["", " ", "a\nb", "späm", "\x1b[1m"])
 def test_a_tag_that_cannot_stand_in_a_subject_is_wrong_usage(tag):
     with pytest.raises(UsageError, match="not printable ASCII"):
-        checked_tag(tag)
+        verdict_headers.checked_tag(tag)
 
 
 ALL = HeaderChoices(bogosity=True, spam_status=True, subject_tag="***SPAM*** ", explain=True)

@@ -14,18 +14,9 @@ import numpy as np
 import pytest
 
 import nbspam.models
+from nbspam import models
 from nbspam.errors import NbspamError, UsageError
-from nbspam.models import (
-    COUNTED,
-    ESTIMATORS,
-    TOKEN_MODELS,
-    column_class,
-    columns,
-    estimator_class,
-    model_state,
-    new_column_model,
-    restored,
-)
+from nbspam.models import COUNTED, ESTIMATORS, TOKEN_MODELS, columns, estimator_class
 from nbspam.models.base import Estimator
 from nbspam.models.dependent import CountedWithParents
 from nbspam.models.gaussian import NormalColumns
@@ -56,7 +47,7 @@ def estimators_found():
 
 def test_every_estimator_is_registered_once():
     registered = {name: estimator_class(name) for name in ESTIMATORS}
-    of_counts = {column_class(name) for name in COUNTED} - {columns.CategoricalNB}
+    of_counts = {models.column_class(name) for name in COUNTED} - {columns.CategoricalNB}
 
     assert {*registered.values(), *of_counts} == estimators_found()
     assert len(registered) == len(set(registered.values()))
@@ -130,9 +121,9 @@ def test_a_parameter_of_a_wrong_type_is_refused_by_fit_or_else_when_the_model_an
 
 def test_unknown_parameters_and_models_are_refused():
     with pytest.raises(UsageError, match="--min-support: --model tan has no such setting"):
-        new_column_model("tan", {"min_support": 2})
+        models.new_column_model("tan", {"min_support": 2})
     with pytest.raises(ValueError, match="no model of columns, but 'oracle'"):
-        restored("oracle", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
-    state = model_state(columns.CategoricalNB().fit([[0], [1]], ["a", "b"]))
+        models.restored("oracle", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
+    state = models.model_state(columns.CategoricalNB().fit([[0], [1]], ["a", "b"]))
     with pytest.raises(ValueError, match="classes and sums differ in number"):
-        restored("categorical", state, ["a"], [[0]])
+        models.restored("categorical", state, ["a"], [[0]])

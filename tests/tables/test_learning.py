@@ -12,14 +12,8 @@ from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, NUMBERS_GIVEN, model_state
 from nbspam.sources.records import Record
 from nbspam.store.fields import check_state
-from nbspam.tables.training import (
-    TableSettings,
-    learn_rows,
-    merged_tables,
-    read_table,
-    train_table,
-    unlearn_rows,
-)
+from nbspam.tables import training
+from nbspam.tables.training import TableSettings, learn_rows, merged_tables, unlearn_rows
 from support import examples
 
 NAMES = "abc"
@@ -48,7 +42,7 @@ def settings_of(model):
 
 
 def at_once(records, settings):
-    return train_table(read_table(records, settings).table, settings)
+    return training.train_table(training.read_table(records, settings).table, settings)
 
 
 @st.composite

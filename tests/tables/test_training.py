@@ -12,14 +12,7 @@ from nbspam.sources.records import Record, read_records
 from nbspam.tables import training
 from nbspam.tables.classifier import TableClassifier, factors, value_counts
 from nbspam.tables.schema import cut_points
-from nbspam.tables.training import (
-    TableSettings,
-    chosen_model,
-    read_table,
-    rows_held_out,
-    table_rows,
-    train_table,
-)
+from nbspam.tables.training import TableSettings, read_table, rows_held_out, train_table
 from support import MELONS, answered_by_position, standard_input
 
 NUMBERS = "a,b,y\n" + "".join(f"{i / 7},{-i / 3},{'no' if i < 9 else 'yes'}\n" for i in range(20))
@@ -97,7 +90,7 @@ def test_columns_can_be_left_out():
 ])  # fmt: skip
 def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, name):
     data = read(text, **how)
-    assert chosen_model(data.table.schema, TableSettings("y", **how)) == name
+    assert training.chosen_model(data.table.schema, TableSettings("y", **how)) == name
     assert train_table(data.table, TableSettings("y", **how)).name == name
 
 
@@ -144,7 +137,7 @@ def test_a_fold_is_answered_by_a_model_of_the_other_rows_alone():
     """Intervals too are cut on training rows: held-out rows must not move the cuts."""
     table, settings = read(NUMBERS).table, TableSettings("y", model="categorical")
     rest, of = np.flatnonzero(np.arange(20) % 4), np.flatnonzero(np.arange(20) % 4 == 0)
-    column = train_table(table_rows(table, rest), settings).schema.columns[0]
+    column = train_table(training.table_rows(table, rest), settings).schema.columns[0]
     assert column.cuts == cut_points("mdl", table.X[rest, 0], table.y[rest])
 
     expected = rows_held_out(table, settings, rest, of).joint

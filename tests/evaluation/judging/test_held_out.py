@@ -9,20 +9,10 @@ import pytest
 from nbspam.classifier.training import learn_items
 from nbspam.counts import ledger
 from nbspam.errors import InputError, UsageError
+from nbspam.evaluation import judging
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import views_of
-from nbspam.evaluation.judging import (
-    SHARES,
-    folds,
-    judge_classifier,
-    judge_folds,
-    judge_split,
-    judge_table_split,
-    knowing,
-    smaller_models,
-    some_of,
-    table_trial,
-)
+from nbspam.evaluation.judging import folds, judge_classifier, judge_folds, smaller_models
 from nbspam.mail.digest import digest_of
 from nbspam.settings import MANY, PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import read_items
@@ -46,7 +36,7 @@ def test_the_seed_reaches_the_folds_of_tables_and_mail(table, mails):
     settings = TableSettings("好瓜")
     items = list(read_items([str(mails)]))[::4]
     for judge in (
-        lambda seed: table_trial(table, settings, 4, seed),
+        lambda seed: judging.table_trial(table, settings, 4, seed),
         lambda seed: judge_folds(items, PRESETS["tutorial"], 4, seed),
     ):
         first, again, other = judge(1), judge(1), judge(2)
@@ -75,7 +65,7 @@ def test_copies_are_in_one_fold(preset, mails):
 
 def test_leaving_one_out_holds_every_document_out_once(table, mails):
     settings = TableSettings("好瓜")
-    by_name, by_number = (table_trial(table, settings, k, 0) for k in ("loo", 17))
+    by_name, by_number = (judging.table_trial(table, settings, k, 0) for k in ("loo", 17))
     assert by_name.fold.tolist() == list(range(17))
     assert (by_name.joint == by_number.joint).all()
     for row in range(17):
@@ -139,7 +129,7 @@ def test_a_message_that_has_gone_since_it_was_judged_counts_as_not_learned(
         shutil.rmtree(folder, ignore_errors=True)  # as a mail program moves what was read
         return True
 
-    knows = knowing(has, mail_classifier.settings)
+    knows = judging.knowing(has, mail_classifier.settings)
     trial = judge_classifier(mail_classifier, items, knows=knows)
     assert (len(trial.y), trial.n_known) == (4, 1)
 
@@ -213,8 +203,8 @@ def joint_of(classifier, items):
 def test_a_share_has_the_mixture_of_all_and_contains_every_smaller_one():
     rows, y = np.arange(100, 400), np.arange(400) % 3 // 2
     before = set()
-    for share in SHARES:
-        part = some_of(rows, y, share)
+    for share in judging.SHARES:
+        part = judging.some_of(rows, y, share)
         assert np.bincount(y[part]).tolist() == [int(share * 200), int(share * 100)]
         assert before <= set(part.tolist())
         before = set(part.tolist())
@@ -230,7 +220,7 @@ def test_a_smaller_model_is_that_of_its_messages_alone(halves, settings):
     items = [item._replace(told=n % 2 == 0) for n, item in enumerate(items)]
     whole = learn_items(items, settings).classifier
     models = smaller_models(whole)
-    assert len(models) == len(SHARES)
+    assert len(models) == len(judging.SHARES)
     for n_learned, classifier in models:
         learned = set(classifier.memory.ledger.digests.tolist())
         part = [item for item in items if digest_of(item.data) in learned]
@@ -272,8 +262,8 @@ def test_nothing_is_made_of_what_does_not_remember(halves, mail_classifier):
 
 
 def test_a_split_has_a_learning_curve_and_the_same_answers(halves):
-    plain = judge_split(*halves, MAIL)
-    trial = judge_split(*halves, MAIL, jobs=2, with_smaller=True)
+    plain = judging.judge_split(*halves, MAIL)
+    trial = judging.judge_split(*halves, MAIL, jobs=2, with_smaller=True)
     assert (trial.joint == plain.joint).all()
     assert plain.smaller == ()
     learning = views_of(trial).learning
@@ -289,7 +279,7 @@ def test_a_split_has_a_learning_curve_and_the_same_answers(halves):
     # Inputs that cannot be judged are left out of the curve, too.
     items, others = halves
     odd = [others[0]._replace(name="gone", data=None), others[0]._replace(label="strange")]
-    again = judge_split(items, [odd[0], *others, odd[1]], MAIL, with_smaller=True)
+    again = judging.judge_split(items, [odd[0], *others, odd[1]], MAIL, with_smaller=True)
     for (_, found), (_, joint) in zip(again.smaller, trial.smaller, strict=True):
         np.testing.assert_allclose(found, joint)
     assert [each.name for each in again.skipped] == ["gone", others[0].name]
@@ -297,14 +287,14 @@ def test_a_split_has_a_learning_curve_and_the_same_answers(halves):
 
 def test_rows_of_a_split_and_of_folds_have_a_learning_curve(table):
     settings = TableSettings("好瓜")
-    trial = judge_table_split(
+    trial = judging.judge_table_split(
         table, settings, lambda _: read_records([str(MELONS)]), with_smaller=True
     )
     assert views_of(trial).learning.n_learned.tolist() == [2, 4, 8, 17]
-    part = train_table(table_rows(table, some_of(np.arange(17), table.y, 1 / 2)), settings)
+    part = train_table(table_rows(table, judging.some_of(np.arange(17), table.y, 1 / 2)), settings)
     expected = part.model.joint_log_proba_or_prior(in_intervals(table.X, part.schema))
     assert trial.smaller[-1].joint.tolist() == expected.tolist()
-    folds = table_trial(table, settings, 2, 0, with_smaller=True)
+    folds = judging.table_trial(table, settings, 2, 0, with_smaller=True)
     assert [n for n, _ in folds.smaller] == [2, 4]
 
 
@@ -322,4 +312,4 @@ def test_lessons_of_the_journal_are_remembered(halves, tmp_path):
     trial = judge_classifier(classifier, others, smaller=smaller_models(whole))
     assert (trial.joint == judge_classifier(classifier, others).joint).all()
     assert views_of(trial).learning.n_learned[-1] == len(items) + 2
-    assert len(trial.smaller) == len(SHARES)
+    assert len(trial.smaller) == len(judging.SHARES)
