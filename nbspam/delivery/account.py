@@ -495,14 +495,9 @@ class AccountSorter:
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 
     def _sorted(
-        self,
-        each: PlacedMessage,
-        label: str,
-        probability: float | None = None,
-        target: str | None = None,
+        self, each: PlacedMessage, label: str, p: float | None = None, target: str | None = None
     ) -> SortedMessage:
-        identifier = self._ids.get(each.digest)
-        return SortedMessage(self._name(each), label, probability, target, identifier)
+        return SortedMessage(self._name(each), label, p, target, self._ids.get(each.digest))
 
     def _name(self, each: PlacedMessage) -> str:
         return str(self.account.url.of_folder(each.folder).of_message(each.validity, each.uid))
