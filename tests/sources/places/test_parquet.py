@@ -151,14 +151,6 @@ def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_
 # ---- commands ----
 
 
-def test_mail_in_parquet_trains_the_model_of_the_same_mail_in_a_folder(exported, folder, tmp_path):
-    paths = sorted(folder.rglob("*.eml"))
-    mails, labels = [p.read_bytes() for p in paths], [p.parent.name for p in paths]
-    path = write(tmp_path / "mail.parquet", {"message": mails, "label": labels})
-
-    assert exported(path)[1:] == exported(folder)[1:]  # but for the columns
-
-
 def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, model, tmp_path):
     strings = {"message": [mail.decode() for mail in MAILS], "label": LABELS}
     for columns, preset, is_mail in (

@@ -7,7 +7,7 @@ import tarfile
 
 import pytest
 
-from support import SPAM, complains, run_nbspam
+from support import complains, run_nbspam
 
 MISSING = "development only: pip install 'nbspam[dev]'"
 boto3 = pytest.importorskip("boto3", reason=MISSING)
@@ -105,14 +105,6 @@ def test_mail_of_a_bucket_trains_the_model_of_the_same_mail_on_disk(bucket, fold
         assert call("export")[1].splitlines()[1:] == exported
 
 
-def test_verdicts_and_lessons_on_objects(bucket, folder, call):
-    assert call("train", "s3://mails/box")[0] == 0
-    assert call("classify", "s3://mails/box/spam")[1].endswith("s3://mails/box/spam/2.eml\n")
-    bucket.put_object(Bucket="mails", Key="new.eml", Body=SPAM + b"new\n")
-    assert "learned 1" in call("update", "--spam", "s3://mails/new.eml")[1]
-    assert "moved 1" in call("relabel", "--to", "ham", "s3://mails/new.eml")[1]
-
-
 def test_what_is_not_there_is_named(bucket, call, folder):
     assert call("train", folder)[0] == 0
     for url in ("s3://mails/none.eml", "s3://mails/none/", "s3://no-such-bucket/box"):
@@ -135,12 +127,4 @@ def test_missing_credentials_take_one_line(bucket, call, tmp_path):
 def test_a_store_that_does_not_answer_takes_one_line(bucket, call, tmp_path):
     found = call("train", "s3://mails/box", AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert complains(found, 1, "s3://mails/box: failed (Could not connect")
-    assert not (tmp_path / "m.nbspam").exists()
-
-
-def test_of_a_truncated_object_nothing_is_learned(bucket, call, tmp_path):
-    for name in ("box.tar.gz", "box.parquet"):
-        data = (tmp_path / name).read_bytes()
-        bucket.put_object(Bucket="mails", Key=name, Body=data[: len(data) // 2])
-        assert complains(call("train", f"s3://mails/{name}"), 1, f"s3://mails/{name}: damaged")
     assert not (tmp_path / "m.nbspam").exists()
