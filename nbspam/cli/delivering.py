@@ -15,6 +15,7 @@ from nbspam.delivery.filter import copy_message, filter_message
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.mail.headers import HeaderChoices
 from nbspam.printing import printable
+from nbspam.sources.files import standard_input
 
 if TYPE_CHECKING:
     from nbspam.delivery.maildir import SortedMessage, SortingReport
@@ -24,7 +25,7 @@ def _streams() -> tuple[BinaryIO, BinaryIO]:
     # Other commands fail when they print; this one before it reads a message that it would lose.
     if sys.stdin is None or sys.__stdout__ is None:
         raise InputError("-: standard input or output is closed; pipe a message through")
-    return sys.stdin.buffer, sys.stdout.buffer
+    return standard_input(), sys.stdout.buffer
 
 
 class PassThrough(Command):

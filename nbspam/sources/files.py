@@ -122,6 +122,8 @@ def standard_input() -> BinaryIO:
     """Return the stream of the path "-"; raises InputError."""
     if sys.stdin is None:
         raise InputError("-: standard input is closed; give a path")
+    if sys.stdin.isatty():  # each read at the end would wait for another Ctrl-D
+        return io.BytesIO(sys.stdin.buffer.read())
     return sys.stdin.buffer
 
 

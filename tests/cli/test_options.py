@@ -265,13 +265,23 @@ def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeyp
     assert len(asked) < 10 * 90
 
 
-def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
+@pytest.mark.parametrize(
+    ("command", "typed", "printed"),
+    [
+        ("classify", b"Subject: cheap pills\n\nBuy now.\n", "spam\t"),
+        ("predict", b"", "ham"),
+        ("filter", b"Subject: cheap pills\n\nBuy now.\n", "X-Nbspam: spam"),
+        ("filter", b"", "X-Nbspam: ham"),
+    ],
+)
+def test_at_a_terminal_it_says_that_it_waits_for_one_end(trained, command, typed, printed):
     typing, terminal = pty.openpty()
-    os.write(typing, b"Subject: cheap pills\n\nBuy now.\n\x04")
-    status, out, err = run_nbspam("classify", stdin=terminal)
+    os.write(typing, typed + b"\x04")
+    status, out, err = run_nbspam(command, stdin=terminal, timeout=9)
 
-    assert (status, err) == (0, "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n")
-    assert out.startswith("spam\t")
+    why = "-" if command == "filter" else "no SOURCE"
+    assert err.startswith(f"nbspam: {why}: reading from this terminal; end with Ctrl-D\n")
+    assert (status, out.startswith(printed)) == (0, True)
 
 
 # ---- help: commands and options in groups, whole sentences, `nbspam help` ----
