@@ -362,12 +362,13 @@ def tune_command(
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
     from nbspam.decision import FP_COST, cutoffs
-    from nbspam.evaluation.choosing import tune
+    from nbspam.evaluation.choosing import check_tunable, tune
     from nbspam.evaluation.judging import judge_folds
     from nbspam.store.open import keep_cutoffs, of_tokens
     from nbspam.tokens.people import knowing_sent_mail
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
+    check_tunable(classifier.classes)
     paths = inputs.paths_of(corpus.sources, corpus.labels)
     settings = knowing_sent_mail(classifier.settings, sent, paths)
     items = inputs.items_of_sources(*corpus)

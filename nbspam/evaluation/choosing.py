@@ -220,15 +220,19 @@ class Tuning:
         return self.found if self.held_out_cost < self.derived.cost else self.derived
 
 
+def check_tunable(classes: tuple[str, ...]) -> None:
+    """Raise UsageError unless cutoffs can tell these classes apart."""
+    if classes != HAM_AND_SPAM:
+        names = ", ".join(classes)
+        raise UsageError(f"tune: the classes are {names}; cutoffs are for ham and spam")
+
+
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:
     """Return the cheapest cutoffs for a trial's answers, and others; raises UsageError.
 
     derived: the costs, and the cutoffs that follow from them.
     """
-    if trial.classes != HAM_AND_SPAM:
-        raise UsageError(
-            f"tune: the classes are {', '.join(trial.classes)}; cutoffs are for ham and spam"
-        )
+    check_tunable(trial.classes)
     score, y = trial.joint[:, 1] - trial.joint[:, 0], trial.y
     held_out = 0.0
     for number in np.unique(trial.fold):

@@ -256,6 +256,7 @@ def test_tune_knows_plain_models_and_refuses_what_makes_no_sense(nbspam, model, 
     out = nbspam.out("tune", folder, "--cv", 2)
     assert "ham called spam 2\n" in out
     folder.joinpath("spam").rename(folder / "work")
-    assert nbspam("train", folder)[0] == 0
     said = "tune: the classes are ham, work; cutoffs are for ham"
     assert complains(nbspam("tune", folder, "--cv", 2), 2, said)
+    assert nbspam("train", folder)[0] == 0
+    assert complains(nbspam("tune", "gone", "--save"), 2, said)
