@@ -113,6 +113,13 @@ def user_folder(variable: str, default: str) -> str:
     return os.path.join(os.path.expanduser(os.environ.get(variable) or default), "nbspam")
 
 
+def at_home(word: str) -> str:
+    """Return a word with the home folder for `~/`, which shells leave behind = and in quotes."""
+    start, tilde, path = word.partition("~/")
+    is_home = tilde and start[-1:] in ("", "=") and "/" not in start
+    return start + os.path.expanduser(tilde) + path if is_home else word
+
+
 def configured_tables(path: str) -> dict[str, Any]:
     """Return the tables of the configuration file, {} without one; raises click.UsageError.
 
@@ -211,7 +218,7 @@ def _value(ctx: click.Context, option: click.Option, value: object, where: str) 
         )
     if any("\0" in str(word) for word in words):
         raise click.UsageError(f"{where}: has NUL, as no command line can; {ADVICE}")
-    spelt = [os.path.expanduser(str(word)) for word in words]
+    spelt = [at_home(str(word)) for word in words]
     try:
         option.type_cast_value(ctx, spelt if several else spelt[0])
     except click.BadParameter as error:
@@ -312,7 +319,7 @@ class Command(click.Command):
         ctx.ensure_object(Call).arguments = tuple(args)
         try:
             os.fsencode(" ".join(args))
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, [*map(at_home, args)])
         except UnicodeEncodeError as error:  # UTF-8, as Python reads it in EUC-JP's locale
             where = f"{error.object}: not text in {error.encoding}, the locale's encoding"
             raise click.UsageError(f"{where}; set LC_ALL=C.UTF-8") from None

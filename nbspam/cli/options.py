@@ -99,7 +99,7 @@ def _class_prior(text: str) -> str | tuple[float, ...]:
 
 def _file(text: str) -> str:
     _require(bool(os.path.basename(text)) and "://" not in text)
-    return os.path.expanduser(text)  # the shell leaves ~ as it is behind =, and cron everywhere
+    return os.path.expanduser(text)  # of the environment, which no shell reads in cron
 
 
 def _named_path(text: str) -> tuple[str, str]:

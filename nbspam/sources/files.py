@@ -209,8 +209,6 @@ def status_of(path: str) -> os.stat_result:
 
 def _hint(path: str) -> str:
     """Return a suggestion for a path that does not exist."""
-    if path.startswith("~/"):
-        return "the shell left ~ as it is, as after = and in quotes; write $HOME"
     import difflib
 
     folder, name = os.path.split(path.rstrip(os.sep))

@@ -146,6 +146,11 @@ def test_models_may_be_below_home_and_verbose_names_the_file(nbspam, trained, co
     assert f"nbspam: configuration {config}\n" in err
     assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
     assert nbspam.out("predict", "--no-config", "--model-file=~/m.nbspam", stdin=SPAM) == out
+    trained.with_name("new.eml").write_bytes(SPAM)
+    assert nbspam("update", "--spam=~/new.eml")[0] == 0
+    assert nbspam("update", "--label=spam=~/new.eml")[1] == "already known 1\n"
+    assert nbspam("explain", "-q", "--report=~/page.html", "~/new.eml")[0] == 0
+    assert trained.with_name("page.html").exists()
 
 
 def test_without_a_home_folder_the_model_is_to_be_given(nbspam, trained, monkeypatch):
