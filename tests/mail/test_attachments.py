@@ -318,8 +318,7 @@ def test_empty_paragraphs_take_no_room_in_a_document(padding, is_read, monkeypat
 
 
 needs_libraries = pytest.mark.skipif(
-    not all(map(find_spec, ("olefile", "pypdfium2", "zxingcpp"))),
-    reason="no nbspam[attachments]",
+    not all(map(find_spec, ("olefile", "pypdfium2", "zxingcpp"))), reason="no nbspam[attachments]"
 )
 
 

@@ -337,11 +337,7 @@ def test_hill_climbing_finds_the_best_of_all_graphs_of_three_nodes(seed):
     scores = graphs.FamilyScores(dependent_codes(rng, 60, 3), [3] * 3, "aic")
 
     best = min(map(scores.total, all_graphs(3)))
-    for start in (
-        ((), (), ()),
-        ((), (0,), (0,)),
-        graphs.tree_start(scores),
-    ):
+    for start in (((), (), ()), ((), (0,), (0,)), graphs.tree_start(scores)):
         assert scores.total(graphs.hill_climb(scores, start)) == pytest.approx(best)
 
 

@@ -60,10 +60,7 @@ def test_the_pass_over_a_batch_agrees_with_the_definition(messages, settings):
 
 
 # Runs of characters are taken from heads and bodies alike.
-BODY_THEN_HEAD = [
-    Message((Field("body", b"a a"),)),
-    Message((Field("head", b"\nSubject: a"),)),
-]
+BODY_THEN_HEAD = [Message((Field("body", b"a a"),)), Message((Field("head", b"\nSubject: a"),))]
 
 
 @given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS)
