@@ -206,11 +206,9 @@ def test_a_lead_is_the_log_odds_of_all_other_labels_together():
 # --- the command ------------------------------------------------------------------------------
 
 EASY = {
-    "144-team-standup-notes.eml",
-    "155-climbing-wall-closed.eml",
-    "135-casino-welcome-bonus-300.eml",
-    "133-watches-handbags-outlet.eml",
-}
+    "144-team-standup-notes.eml", "155-climbing-wall-closed.eml",
+    "135-casino-welcome-bonus-300.eml", "133-watches-handbags-outlet.eml",
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -28,16 +28,11 @@ from nbspam.tables.training import TableSettings, read_table
 from support import MELONS, random_trial, texts, trial_of, trial_of_classes
 
 SECTIONS = [
-    "In a week",
-    "What other cutoffs would cost",
-    "Both errors at every cutoff",
-    "Can its probabilities be believed?",
-    "How well it tells them apart",
-    "Would more messages help?",
-    "The strongest words of each class",
-    "What it got wrong",
+    "In a week", "What other cutoffs would cost", "Both errors at every cutoff",
+    "Can its probabilities be believed?", "How well it tells them apart",
+    "Would more messages help?", "The strongest words of each class", "What it got wrong",
     "All measures",
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

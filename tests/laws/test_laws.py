@@ -44,27 +44,18 @@ COLUMNS = {
     "categorical": (CategoricalNB, {}),
     "categorical map": (CategoricalNB, {"estimate": "map", "alpha": 1.5}),
     "gaussian": (GaussianNB, {}),
-    "gaussian ddof 0": (GaussianNB, {"ddof": 0, "class_prior": "uniform"}),
-    "mixed": (MixedNB, {}),
-    "multinomial": (CountedMultinomialNB, {}),
-    "complement": (CountedComplementNB, {}),
-    "spode": (SPODE, {"parent": 0}),
-    "tan": (TAN, {}),
-    "aode": (AODE, {}),
-    "spode numbers": (SPODE, {"parent": 0}),
-    "tan numbers": (TAN, {"estimate": "mle"}),
+    "gaussian ddof 0": (GaussianNB, {"ddof": 0, "class_prior": "uniform"}), "mixed": (MixedNB, {}),
+    "multinomial": (CountedMultinomialNB, {}), "complement": (CountedComplementNB, {}),
+    "spode": (SPODE, {"parent": 0}), "tan": (TAN, {}), "aode": (AODE, {}),
+    "spode numbers": (SPODE, {"parent": 0}), "tan numbers": (TAN, {"estimate": "mle"}),
     "aode numbers": (AODE, {}),
     "aode support 3": (AODE, {"min_support": 3, "alpha": 0.2, "class_prior": "estimated"}),
-    "a2de": (A2DE, {}),
-    "a2de support 3": (A2DE, {"min_support": 3, "alpha": 0.2}),
-    "akde": (AKDE, {}),
-    "akde support 3": (AKDE, {"order": 2, "min_support": 3, "alpha": 0.2}),
+    "a2de": (A2DE, {}), "a2de support 3": (A2DE, {"min_support": 3, "alpha": 0.2}),
+    "akde": (AKDE, {}), "akde support 3": (AKDE, {"order": 2, "min_support": 3, "alpha": 0.2}),
     "network": (BayesianNetwork, {}),
-    "network naive": (
-        BayesianNetwork,
-        {"start": "naive", "climb": False, "alpha": 0.2, "class_prior": "estimated"},
-    ),
-}
+    "network naive": (BayesianNetwork, {"start": "naive", "climb": False, "alpha": 0.2,
+                                        "class_prior": "estimated"}),
+}  # fmt: skip
 MLE = (CategoricalNB, MixedNB, SPODE, TAN, AODE, A2DE, AKDE, BayesianNetwork)
 UNSMOOTHED = {f"{Class.__name__} alpha 0": (Class, {"alpha": 0}) for Class in TOKEN_MODELS} | {
     f"{Class.__name__} mle": (

@@ -19,11 +19,9 @@ from support import COLUMN_MODELS, TOKEN_MODELS
 
 MODELS = [Class() for Class in TOKEN_MODELS]
 OTHERS = [
-    *(Class() for Class in COLUMN_MODELS),
-    BernoulliNB(alpha="auto"),
-    ComplementNB(alpha="auto", norm=True),
-    MultinomialNB(alpha=0, class_prior="uniform"),
-]
+    *(Class() for Class in COLUMN_MODELS), BernoulliNB(alpha="auto"),
+    ComplementNB(alpha="auto", norm=True), MultinomialNB(alpha=0, class_prior="uniform"),
+]  # fmt: skip
 EXPECTED_FAILURES = {
     "check_estimators_unfitted": "expects scikit-learn's own NotFittedError, which nbspam does "
     "not import; ours is also a ValueError and an AttributeError",

@@ -14,23 +14,13 @@ from nbspam.mail.message import parse_message
 from support import examples
 
 WORDS = {
-    "utf-8": "Grüße 你好 привет",
-    "iso-8859-1": "Grüße café",
-    "windows-1252": "Grüße – 5 € “sofort”",
-    "windows-1251": "привет, мир",
-    "gb18030": "免费发票 𠀀",
-    "gbk": "免费发票，优惠",
-    "big5": "免費發票",
-    "iso-2022-jp": "こんにちは 世界",
-    "shift_jis": "こんにちは 世界",
-    "euc-jp": "こんにちは 世界",
-    "euc-kr": "안녕하세요",
-    "koi8-r": "привет, мир",
-    "tis-620": "สวัสดี",
-    "utf-7": "免费 + pills",
-    "utf-16": "hello 你好",
-    "utf-32": "hello 你好",
-}
+    "utf-8": "Grüße 你好 привет", "iso-8859-1": "Grüße café",
+    "windows-1252": "Grüße – 5 € “sofort”", "windows-1251": "привет, мир",
+    "gb18030": "免费发票 𠀀", "gbk": "免费发票，优惠", "big5": "免費發票",
+    "iso-2022-jp": "こんにちは 世界", "shift_jis": "こんにちは 世界", "euc-jp": "こんにちは 世界",
+    "euc-kr": "안녕하세요", "koi8-r": "привет, мир", "tis-620": "สวัสดี", "utf-7": "免费 + pills",
+    "utf-16": "hello 你好", "utf-32": "hello 你好",
+}  # fmt: skip
 DANGEROUS = ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "rot13"]
 BYTES_TO_BYTES = ["hex", "zip", "bz2", "uu", "quopri", "base64", "undefined", "mbcs"]
 
@@ -155,14 +145,9 @@ def test_a_wrong_declaration_is_evidence_like_a_missing_one():
 
 
 STORMS = {
-    "escapes": b"\x1b$B\x1b(B",
-    "halves": b"\x1b$B\xff",
-    "Korean": b"\x1b$)C\x0e\x0f",
-    "hz": b"~{~}",
-    "undefined": b"\xff",
-    "leads": b"\x81",
-    "UTF-7": b"+AGE-",
-}
+    "escapes": b"\x1b$B\x1b(B", "halves": b"\x1b$B\xff", "Korean": b"\x1b$)C\x0e\x0f",
+    "hz": b"~{~}", "undefined": b"\xff", "leads": b"\x81", "UTF-7": b"+AGE-",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("storm", STORMS)

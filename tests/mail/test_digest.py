@@ -75,15 +75,12 @@ def kinds(mail, start):
 
 RELATED = (PARTS % b"one").replace(b"/mixed", b"/related")
 HEADERS = [
-    b"Content-Type: text/html\n",
-    b"Content-Type: text/plain; charset=utf-8\n",
-    b"Content-Type: application/octet-stream\n",
-    b"Content-Transfer-Encoding: quoted-printable\n",
-    b"Content-Transfer-Encoding: base64\n",
-    b"Content-Transfer-Encoding: 8bit\n",
+    b"Content-Type: text/html\n", b"Content-Type: text/plain; charset=utf-8\n",
+    b"Content-Type: application/octet-stream\n", b"Content-Transfer-Encoding: quoted-printable\n",
+    b"Content-Transfer-Encoding: base64\n", b"Content-Transfer-Encoding: 8bit\n",
     b"Content-Transfer-Encoding: (a comment) base64\n",
     b"Content-Type: text/plain\nContent-Type: text/html\n",  # some readers take the last
-]
+]  # fmt: skip
 ASCII = b"Content-Type: text/plain; charset=us-ascii\n"
 ATTACHED = b"Message-ID: <1@a>\nContent-Type: message/rfc822\n\n%sX-Note: buy\n\nthe end\n"
 NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"

@@ -35,18 +35,11 @@ TEXTS = {
     "koi8-r": "привет, мир\nhttp://a.example/x\n",
 }
 LATER = [
-    b"X-Spam-Status: Yes, score=9\n required=5 tests=PILLS",
-    b"X-Spam-Flag: YES",
-    b"X-Bogosity: Spam, tests=bogofilter, spamicity=1.000000",
-    b"Status: RO",
-    b"X-Status: A",
-    b"Delivered-To: victim@example.org",
-    b"X-Original-To: victim@example.org",
-    b"X-Mozilla-Status: 0001",
-    b"Content-Length: 12",
-    b"X-UIDL: abc",
-    b"X-Nbspam: spam; 0.99",
-]
+    b"X-Spam-Status: Yes, score=9\n required=5 tests=PILLS", b"X-Spam-Flag: YES",
+    b"X-Bogosity: Spam, tests=bogofilter, spamicity=1.000000", b"Status: RO", b"X-Status: A",
+    b"Delivered-To: victim@example.org", b"X-Original-To: victim@example.org",
+    b"X-Mozilla-Status: 0001", b"Content-Length: 12", b"X-UIDL: abc", b"X-Nbspam: spam; 0.99",
+]  # fmt: skip
 
 
 def found(message: Message, origin: str) -> str:

@@ -682,38 +682,24 @@ def test_many_different_values_hide_text_like_few():
 
 READ = {
     css.read_colour: {
-        "#f008": (255, 0, 0, 0x88 / 255),
-        "#0102fe00": (1, 2, 254, 0),
-        "transparent": (0, 0, 0, 0),
-        "rgb(1 2 3 / .5)": (1, 2, 3, 0.5),
-        "rgba(1,2,3,50%)": (1, 2, 3, 0.5),
-        "rgb(300,-5,0)": (255, 0, 0, 1),
-        "hsl(.5turn 100% 50%)": (0, 255, 255, 1),
-        "hsl(0 100% 50%)": (255, 0, 0, 1),
-        "hsla(240deg,100%,50%,.5)": (0, 0, 255, 0.5),
+        "#f008": (255, 0, 0, 0x88 / 255), "#0102fe00": (1, 2, 254, 0), "transparent": (0, 0, 0, 0),
+        "rgb(1 2 3 / .5)": (1, 2, 3, 0.5), "rgba(1,2,3,50%)": (1, 2, 3, 0.5),
+        "rgb(300,-5,0)": (255, 0, 0, 1), "hsl(.5turn 100% 50%)": (0, 255, 255, 1),
+        "hsl(0 100% 50%)": (255, 0, 0, 1), "hsla(240deg,100%,50%,.5)": (0, 0, 255, 0.5),
         **dict.fromkeys(("", "nonsense", "#fffff", "rgb(1,2)", "rgb(", "12px")),
     },
     css.read_legacy_colour: {  # in any attribute
-        "ff0000": (255, 0, 0, 1),
-        "#fff": (255, 255, 255, 1),
+        "ff0000": (255, 0, 0, 1), "#fff": (255, 255, 255, 1),
         "fff": (15, 15, 15, 1),  # nearly black
-        "#abcd": (171, 205, 0, 1),
-        "chucknorris": (192, 0, 0, 1),
-        " red ": (255, 0, 0, 1),
-        "x": (0, 0, 0, 1),
-        " ": None,
+        "#abcd": (171, 205, 0, 1), "chucknorris": (192, 0, 0, 1), " red ": (255, 0, 0, 1),
+        "x": (0, 0, 0, 1), " ": None,
     },
     lengths.read_length: {
-        "12": (12, False),
-        "12pt": (16, False),
-        "80%": (0.8, True),
-        "2rem": (32, False),
-        "1.5lh": (1.8, True),
-        "3dvh": (21, False),
-        "-1e999em": (-1e6, True),
+        "12": (12, False), "12pt": (16, False), "80%": (0.8, True), "2rem": (32, False),
+        "1.5lh": (1.8, True), "3dvh": (21, False), "-1e999em": (-1e6, True),
         **dict.fromkeys(("", "px", "12furlongs", "auto", "nan", "inf")),
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -45,14 +45,10 @@ def two_coins(one, two):
     return MultinomialNB.from_counts([1, 1], counts, [1, 2], alpha=0, class_prior="uniform")
 
 
-MODELS = st.sampled_from(
-    [
-        MultinomialNB(alpha=0.3),
-        BernoulliNB(alpha=0.3),
-        MultinomialNB(alpha=1.0, class_prior="uniform"),
-        BernoulliNB(alpha=1e-3, class_prior="uniform"),
-    ]
-)
+MODELS = st.sampled_from([
+    MultinomialNB(alpha=0.3), MultinomialNB(alpha=1.0, class_prior="uniform"),
+    BernoulliNB(alpha=0.3), BernoulliNB(alpha=1e-3, class_prior="uniform"),
+])  # fmt: skip
 
 
 def documents(seed):
@@ -110,6 +106,9 @@ def test_zero_probabilities_and_more_components_than_documents_are_refused():
     model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
     with pytest.raises(UsageError, match="give an alpha above 0"):
         expectation_maximization(model, [[1, 1]])
+    model = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
+    with pytest.raises(UsageError, match="give an alpha above 0"):
+        em.climb(model, unlabelled(model, np.array([[1.0]])))
     with pytest.raises(UsageError, match="3 components of 2 documents"):
         mixture_of(BernoulliNB(), np.ones((2, 2)), 3)
 
@@ -118,10 +117,9 @@ SIXTY_ROUNDS = em.Stopping(change=0.0, gain=0.0, most=60)
 LONG = em.Stopping(change=1e-12, gain=0.0, most=2000)
 LEVELS = np.array([2, 3, 2])
 GRAPHS = {
-    "naive": [[3], [3], [3], []],
-    "chain": [[3], [0, 3], [1], []],
+    "naive": [[3], [3], [3], []], "chain": [[3], [0, 3], [1], []],
     "child": [[], [], [0, 1], [0, 2]],
-}
+}  # fmt: skip
 
 
 def models():
@@ -300,10 +298,3 @@ def test_rows_that_miss_too_much_are_refused():
     like = BayesianNetwork(levels=[2] * 20, structure=[[]] * 21)
     with pytest.raises(UsageError, match="2,097,152 ways to fill in the missing cells, more than"):
         em.completions(like, X, np.zeros(2, int), np.arange(1), np.ones(2), np.full(20, 2))
-
-
-def test_zero_probabilities_are_refused():
-    like = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
-    data = unlabelled(like, np.array([[1.0]]))
-    with pytest.raises(UsageError, match="give an alpha above 0"):
-        em.climb(like, data)

@@ -25,17 +25,9 @@ from nbspam.models.smoothing import SmoothedModel
 from nbspam.models.tokens import LinearModel
 
 ABSTRACT = {
-    Estimator,
-    SmoothedModel,
-    columns.CountedColumns,
-    LinearModel,
-    columns.ColumnModel,
-    columns.BinaryByDefault,
-    PairModel,
-    columns.RowsModel,
-    NormalColumns,
-    CountedWithParents,
-}
+    Estimator, SmoothedModel, columns.CountedColumns, LinearModel, columns.ColumnModel,
+    columns.BinaryByDefault, PairModel, columns.RowsModel, NormalColumns, CountedWithParents,
+}  # fmt: skip
 
 
 def estimators_found():

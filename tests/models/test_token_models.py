@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -415,19 +416,15 @@ MISUSE = [
     ("score: no document counts", lambda: fitted().score(GOOD, [0, 1], [0, 0])),
     ("score: no document counts", lambda: fitted().score(np.zeros((0, 2)), [])),
     ("once a document", lambda: BernoulliNB.from_counts([1], [[2]], [0]).tables()),
-    ("sample_weight", lambda: weighted(1)),
-    ("sample_weight", lambda: weighted(1, -1)),
-    ("sample_weight", lambda: weighted(1, np.nan)),
-    ("sample_weight", lambda: weighted("one", 1)),
-    ("sample_weight", lambda: weighted([1], [1])),
+    *(
+        ("sample_weight", partial(weighted, *weight))
+        for weight in ((1,), (1, -1), (1, np.nan), ("one", 1), ([1], [1]))
+    ),
     ("every sample_weight is zero", lambda: weighted(0, 0)),
-    ("alpha", lambda: fitted(alpha=-1)),
-    ("alpha", lambda: fitted(alpha=INF)),
-    ("alpha", lambda: fitted(alpha=np.nan)),
-    ("alpha", lambda: fitted(alpha="much")),
-    ("alpha", lambda: fitted(alpha="1")),
-    ("alpha", lambda: fitted(alpha=None)),
-    ("alpha", lambda: fitted(alpha=[1.0, 2.0])),
+    *(
+        ("alpha", partial(fitted, alpha=alpha))
+        for alpha in (-1, INF, np.nan, "much", "1", None, [1.0, 2.0])
+    ),
     ("class_prior: None; give estimated", lambda: fitted(class_prior=None)),
     ("class_prior: {0: 1}; give", lambda: fitted(class_prior={0: 1})),
     (

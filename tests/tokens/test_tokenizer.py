@@ -63,18 +63,27 @@ def test_the_pass_over_a_batch_agrees_with_the_definition(messages, settings):
 BODY_THEN_HEAD = [Message((Field("body", b"a a"),)), Message((Field("head", b"\nSubject: a"),))]
 
 
-@given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS)
-@example(BODY_THEN_HEAD, TokenSettings(characters=True))
-def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
-    batch = tokenize(messages, settings)
+@given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS, st.sampled_from([0, 1, 2, 3, 41]))
+@example(BODY_THEN_HEAD, TokenSettings(characters=True), 41)  # as many as a key has
+def test_keys_ascend_and_columns_within_a_document_however_many_tokens_collide(
+    messages, settings, bits
+):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "HASH_MASK", np.uint64((1 << 64) - (1 << 64 - bits)))
+        batch = tokenize(messages, settings)
     documents = batch.documents
 
+    assert len(batch.keys) <= N_KINDS << bits
     assert (np.diff(batch.keys.astype(object)) > 0).all()
     assert not (batch.keys & RIDER_MASK).any()
     assert set(documents.columns.tolist()) == set(range(len(batch.keys)))
     assert documents.n_docs == len(messages)
     for start, end in pairwise(documents.offsets):
         assert (np.diff(documents.columns[start:end].astype(int)) > 0).all()
+    counted = Counter(np.repeat(documents.rows(), documents.times()).tolist())
+    assert counted == Counter(
+        n for n, each in enumerate(messages) for _ in reference_tokens(each, settings)
+    )
 
 
 @pytest.mark.parametrize(("text", "tokens", "settings"), [
@@ -310,22 +319,3 @@ def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
         for _ in range(2):  # looked up, and remembered
             spelt = batch_vocabulary(tokenize([honest], TokenSettings()))
             assert token in {spelt.text(j) for j in range(len(spelt))}
-
-
-@given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS, st.integers(0, 3))
-def test_documents_are_in_order_however_many_tokens_collide(messages, settings, bits):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokenizer, "HASH_MASK", np.uint64((1 << 64) - (1 << 64 - bits)))
-        batch = tokenize(messages, settings)
-    documents = batch.documents
-
-    assert len(batch.keys) <= N_KINDS << bits
-    assert (np.diff(batch.keys.astype(object)) > 0).all()
-    for start, end in pairwise(documents.offsets):
-        assert (np.diff(documents.columns[start:end].astype(int)) > 0).all()
-    counted = Counter(np.repeat(documents.rows(), documents.times()).tolist())
-    assert counted == Counter(
-        number
-        for number, message in enumerate(messages)
-        for _ in reference_tokens(message, settings)
-    )
