@@ -62,13 +62,11 @@ def test_a_score_is_a_sum_over_tokens(documents):
         own = documents.one(row).tokens
         groups = table.vocabulary.groups[own]
         means = bounded_means(odds[own].tolist(), groups.tolist())
-        expected = score_of(means, combination.worth, correction, own[groups != PAIRS])
+        words = own[groups != PAIRS]
+        total = correction[words].sum() / np.sqrt(max(len(words), 1))
+        expected = means @ combination.worth[:-1] + combination.worth[-1]
+        expected += max(-combine.MOST_NATS, min(total, combine.MOST_NATS))
         assert found[row] == pytest.approx(expected, abs=1e-6)
-
-
-def score_of(means, worth, correction, own):
-    total = correction[own].sum() / np.sqrt(max(len(own), 1))
-    return means @ worth[:-1] + worth[-1] + max(-combine.MOST_NATS, min(total, combine.MOST_NATS))
 
 
 ODDS = st.lists(st.floats(-9, 9), max_size=40)

@@ -109,13 +109,9 @@ def classifier(corpus):
     return train_features(corpus, how("tan", 30))
 
 
-def twins():
-    """Return three items of one name; the second cannot be read."""
-    ham, spam = (sorted((MAILS / label).iterdir())[0].read_bytes() for label in ("ham", "spam"))
-    return [Item("twin", "ham", ham), Item("twin", None), Item("twin", "spam", spam)]
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where no file is called twin
-    assert "twin" in answered_by_position(classifier, twins(), ("ham", "spam"), jobs)
+    ham, spam = (sorted((MAILS / label).iterdir())[0].read_bytes() for label in ("ham", "spam"))
+    twins = [Item("twin", "ham", ham), Item("twin", None), Item("twin", "spam", spam)]
+    assert "twin" in answered_by_position(classifier, twins, ("ham", "spam"), jobs)

@@ -43,21 +43,6 @@ def table(documents, weighting=PRESENCE):
     return count_batch(*batch_of(documents), weighting)
 
 
-def summed(tables):
-    total = TableSum()
-    for each in tables:
-        total.add(each)
-    return total.total()
-
-
-def tallied(documents, edges, weighting):
-    """Return the table of documents that are counted in batches, between these edges."""
-    tally = CountTally(weighting)
-    for turn, (start, end) in enumerate(pairwise(edges)):
-        tally.add(*batch_of(documents[start:end]), turn)
-    return tally.table()
-
-
 def batch_of(documents):
     messages = [message(body=text) for text, _ in documents]
     return tokenize(messages, TokenSettings()), [label for _, label in documents]
@@ -112,12 +97,15 @@ def test_a_table_worked_by_hand(weighting, text, a, b):
 @examples(40)
 def test_parts_add_up_to_the_whole_to_the_bit(weighting, documents, cuts):
     edges = sorted({0, len(documents), *(min(cut, len(documents)) for cut in cuts)})
-    parts = [table(documents[a:b], weighting) for a, b in pairwise(edges)]
+    parts, total, tally = [], TableSum(), CountTally(weighting)
+    for turn, (start, end) in enumerate(pairwise(edges)):
+        parts.append(table(documents[start:end], weighting))
+        total.add(parts[-1])
+        tally.add(*batch_of(documents[start:end]), turn)
 
     whole = plain(table(documents, weighting))
-    assert plain(summed(parts)) == whole
-    assert plain(tallied(documents, edges, weighting)) == whole
-    assert plain(add_tables(parts[::-1])) == whole
+    for found in (total.total(), tally.table(), add_tables(parts[::-1])):
+        assert plain(found) == whole
 
 
 def test_of_texts_with_one_key_that_of_the_first_turn_is_kept():

@@ -276,9 +276,6 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
     assert lines[at + 2] == "    0.750    0.750           4  ##############################|"
 
 
-SHADES = ["#dbe9f7", "#a9cdf0", "#5f9fd8", "#0b5cad"]  # of up to a quarter, a half, ...
-
-
 def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
     views = views_of(many)
     root = pictures.sheet(views, "mails " + "x" * 100)
@@ -292,7 +289,8 @@ def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
 
     confusion = views.confusion
     shares = np.ceil(4 * confusion / confusion.sum(axis=1, keepdims=True)).astype(int)
-    for number, shade in enumerate(SHADES, 1):
+    shades = ["#dbe9f7", "#a9cdf0", "#5f9fd8", "#0b5cad"]  # of up to a quarter, a half, ...
+    for number, shade in enumerate(shades, 1):
         cells = [path.get("d").count("M") for path in root.findall(f"path[@fill='{shade}']")]
         assert sum(cells) == np.count_nonzero(shares == number)
     assert {f"{n:,}" for n in confusion[confusion > 0].tolist()} <= set(texts)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import termios
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -64,11 +65,6 @@ def test_a_closed_pipe_ends_quietly(trained, folder):
     assert err == b""
 
 
-def heed_interrupts():
-    """Undo what a shell does to the jobs it starts in the background."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def unread(pipe):
     """Return how many bytes wait in a pipe for its reader."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -77,6 +73,8 @@ def unread(pipe):
 def test_ctrl_c_leaves_the_old_model_whole(trained, tmp_path):
     before = trained.read_bytes()
     read, write = os.pipe()
+    # What a shell does to the jobs that it starts in the background is undone.
+    heed_interrupts = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     how = {"stdin": read, "stderr": subprocess.PIPE, "preexec_fn": heed_interrupts}
     process = run("train", "--spam", "-", **how)
     os.close(read)

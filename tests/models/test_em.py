@@ -38,13 +38,6 @@ def mixture_of(like, X, k, restarts=5):
     return em.mixture(data, k, np.random.default_rng(0), restarts)
 
 
-def two_coins(one, two):
-    """Return a model of two equally likely coins with these probabilities of heads."""
-    heads = np.array([one, two])
-    counts = np.stack([heads, 1 - heads], axis=1)
-    return MultinomialNB.from_counts([1, 1], counts, [1, 2], alpha=0, class_prior="uniform")
-
-
 MODELS = st.sampled_from([
     MultinomialNB(alpha=0.3), MultinomialNB(alpha=1.0, class_prior="uniform"),
     BernoulliNB(alpha=0.3), BernoulliNB(alpha=1e-3, class_prior="uniform"),
@@ -89,7 +82,8 @@ def test_the_log_likelihood_sums_over_all_labels(seed, like):
 
 
 def test_a_small_change_or_a_small_gain_stops():
-    model = two_coins(0.2, 0.7)
+    two_coins = [[0.2, 0.8], [0.7, 0.3]]  # their probabilities of heads and tails
+    model = MultinomialNB.from_counts([1, 1], two_coins, [1, 2], alpha=0, class_prior="uniform")
     by_change = expectation_maximization(model, TOSSES, stopping=em.Stopping(0.05, 0.0))
     by_gain = expectation_maximization(model, TOSSES, stopping=em.Stopping(0.0, 0.01))
     assert by_change.steps[-1].change < 0.05 <= by_change.steps[-2].change

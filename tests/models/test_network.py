@@ -420,15 +420,11 @@ def test_two_thousand_pieces_of_evidence_do_not_underflow():
     assert log_evidence == pytest.approx(-2000 * math.log(2))
 
 
-def contradicting_evidence():
-    """Return a network and evidence: a thousand values for one value of a cause, then as many."""
+def test_evidence_that_contradicts_itself_does_not_underflow():
+    """A thousand values are for one value of their cause, and as many for the other."""
     given_cause = [[0.9, 0.1], [0.1, 0.9]]
     network = network_of(((), *[(0,)] * 2000), [[[0.75, 0.25]], *[given_cause] * 2000])
-    return network, {child: int(child > 1000) for child in range(1, 2001)}
-
-
-def test_evidence_that_contradicts_itself_does_not_underflow():
-    network, evidence = contradicting_evidence()
+    evidence = {child: int(child > 1000) for child in range(1, 2001)}
     probability, log_evidence = infer(network, [0], evidence)
     assert probability == pytest.approx([0.75, 0.25])
     assert log_evidence == pytest.approx(1000 * math.log(0.09))

@@ -25,12 +25,6 @@ def read(text, **options):
         return read_table(read_records(["-"]), TableSettings("y", **options))
 
 
-def numbered(name, numbers):
-    """Return the notes on a table whose first column holds these numbers."""
-    rows = "".join(f"{n},{'no' if i < 9 else 'yes'},{i / 7}\n" for i, n in enumerate(numbers))
-    return read(f"{name},y,size\n{rows}").notes
-
-
 @pytest.mark.parametrize(("name", "numbers", "is_named"), [
     ("id", range(100, 120), True), ("anything", range(100, 120), True),
     ("", range(100, 120), True),  # the index that pandas writes
@@ -46,7 +40,8 @@ def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_
         f"column {name!r} numbers the rows: --drop {shell} leaves it out, and --id-column {shell}"
         " names the rows by it"
     )
-    assert numbered(name, numbers) == ((said,) if is_named else ())
+    rows = "".join(f"{n},{'no' if i < 9 else 'yes'},{i / 7}\n" for i, n in enumerate(numbers))
+    assert read(f"{name},y,size\n{rows}").notes == ((said,) if is_named else ())
 
 
 MANY = [str(n / 7) for n in range(11)]

@@ -233,9 +233,6 @@ def test_the_rest_of_a_text_has_tokens_of_the_body_and_marks_those_it_alone_has(
     assert tokenize([whole], how).documents.in_rest is None
 
 
-ALL_ORIGINS = (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS))
-
-
 def test_a_kind_is_in_one_part_of_the_buffer():
     # Heads, other fields and runs are apart, and within each of them documents are in order.
     names = [(kind, name) for kind, of in HEADS.items() for name in (*of[0], b"x-mine")]
@@ -254,7 +251,7 @@ def test_a_kind_is_in_one_part_of_the_buffer():
 
 
 def test_a_kind_has_one_group_and_tells_pairs_from_words():
-    for origin in ALL_ORIGINS:
+    for origin in (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS)):
         kind = kind_of(origin)
         assert 0 <= kind < N_KINDS == 16  # all that a key has room for
         assert kind % 2 == (not origin.startswith("2g"))
