@@ -183,14 +183,19 @@ def fit_blend(table: CountTable, documents: Documents, y: Integers, weighting: s
         some = np.arange(documents.n_docs) % step == 0
         documents, y = documents.take(some), y[some]
     sums = group_sums(table)
-    judged = np.empty((documents.n_docs, 2 * len(GROUPS) + 1, n_classes))
+    # Texts have tokens of one or two groups; the worth of the others stays as it is assumed.
+    found = np.bincount(table.vocabulary.groups[documents.tokens], minlength=len(GROUPS)) > 0
+    is_fitted = np.repeat(found, 2)  # of each group's two judgements
+    judged = np.empty((documents.n_docs, np.count_nonzero(is_fitted) + 1, n_classes))
     judged[:, -1] = _log_shares(table.class_count)
     for number in tracked(range(_FOLDS), "folds"):
         fold = np.arange(documents.n_docs) % _FOLDS == number
         part = documents.take(fold).without_unused()
-        judged[fold, :-1] = _left_out(table, sums, part, y[fold], weighting)
-    worth = _fit_worth(judged, y)
-    return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]), sums)
+        judged[fold, :-1] = _left_out(table, sums, part, y[fold], weighting)[:, is_fitted]
+    *fitted, prior, tail = _fit_worth(judged, y).tolist()
+    worth = np.full(2 * len(GROUPS), _PRIOR_WORTH)
+    worth[is_fitted] = fitted
+    return Blend(worth.reshape(-1, 2), prior, tail, sums)
 
 
 def _left_out(
