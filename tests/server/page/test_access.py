@@ -191,6 +191,7 @@ def test_a_session_of_nobody_or_after_a_month_is_none(bare, monkeypatch):
         answer = bare.post("/logout", data={"form": "x"})
         assert "You are not logged in any more, so nothing was done." in Page(answer.text).text
     assert bare.forbidden() == 2
+    assert Visitor(bare.desk, "ann").session is None  # nor has a token of ann's one
 
     bare.cookies.set(COOKIE, ours, "127.0.0.1")
     now = TimestampSigner("x").get_timestamp()

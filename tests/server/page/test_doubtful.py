@@ -26,7 +26,6 @@ from support import HAM, SPAM, raising
 
 N_OF_CLASS, N_WRONG = 40, 2
 NOW = 1_000_000.0
-HOSTILE = '"><script>document.title = "run"</script>\u202e'
 NEW = b"From: a@b.example\nSubject: cheap pills\n\nbuy pills\n"
 
 
@@ -336,10 +335,10 @@ def found(box, database, monkeypatch):
     return keep
 
 
-def row(number, filed="spam", label="ham", **more):
-    reasons = (("pi\x1bll", -2.5),)
-    each = Doubtful(key_of(number), f"{number}@a.example", "", filed, label, 0.97, reasons)
-    return each._replace(**{"subject": f"number {number}", **more})
+def row(number, filed="spam", label="ham"):
+    """Return a doubtful message with hostile words, which are shown as text."""
+    shown, reasons = (f"{number}@a\u202e", f"number {number} <b>"), (("pi\x1bll <b>", -2.5),)
+    return Doubtful(key_of(number), *shown, filed, label, 0.97, reasons)
 
 
 def test_the_first_visit_begins_to_look_and_says_so(page, box, found, database):
@@ -354,10 +353,10 @@ def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, 
     found(row(2, "ham", "spam"), row(1))
 
     assert page.rows("/doubtful") == [
-        "number 2 2@a.example filed as ham, and without it the model says spam (97 % sure that"
-        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam Ham, as filed",
-        "number 1 1@a.example filed as spam, and without it the model says ham (97 % sure that"
-        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam, as filed Ham",
+        "number 2 <b> 2@a\\u202e filed as ham, and without it the model says spam (97 % sure that"
+        " it is filed wrongly) pi\\x1bll <b> \N{MINUS SIGN}2.5 Spam Ham, as filed",
+        "number 1 <b> 1@a\\u202e filed as spam, and without it the model says ham (97 % sure that"
+        " it is filed wrongly) pi\\x1bll <b> \N{MINUS SIGN}2.5 Spam, as filed Ham",
     ]
     text = page.shown("/doubtful").text
     assert "12 messages, of which the model has learned 7 as ham and 5 as spam." in text
@@ -392,7 +391,7 @@ def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, 
     assert where == "list" or "Undo Spam Ham" in text  # also the same label again
     assert page.desk.teacher.known == {written(1): label}
     assert database.run("SELECT key, label FROM settled") == [(key_of(1), label)]
-    assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2"]
+    assert [each.partition(" 2@")[0] for each in page.rows("/doubtful")] == ["number 2 <b>"]
     page.tell(undo=str(database.last_told().number))
     assert len(page.rows("/doubtful")) == 2
     assert database.run("SELECT * FROM settled") == []
@@ -409,15 +408,6 @@ def test_nothing_doubtful_is_no_empty_page_and_trouble_is_told(page, found, data
     assert ": 1 message, of which the model has learned 1 as ham" in page.shown("/doubtful").text
     database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
     assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
-
-
-def test_hostile_words_are_text(page, found):
-    found(row(1, subject=HOSTILE, sender=HOSTILE, reasons=((HOSTILE, 1.0),)))
-    text = page.shown("/doubtful")
-
-    assert text.tags.count("script") == 1  # that of the keys
-    assert text.text.count('"><script>document.title = "run"</script>\\u202e') == 3
-    assert "\u202e" not in text.text
 
 
 @pytest.mark.parametrize("path", ["/course", "/doubtful", "/"])

@@ -271,14 +271,6 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, 
     assert [letter.key for letter in box.newest()] == [key_of(2)]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
-def test_a_message_that_may_not_be_read_is_left_out(tmp_path):
-    box = box_of(maildir(tmp_path / "box", [1, 2]))
-    (tmp_path / "box/new" / key_of(1)).chmod(0)
-
-    assert [data for _, data in box.read([each.key for each in box.newest()])] == [written(2)]
-
-
 def test_a_heading_is_decoded_short_and_printable():
     for data, sender, subject in (
         (written(7), "7@a.example", "number 7"),

@@ -174,19 +174,3 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
     assert {path.name for path in (users / "bob").iterdir()} <= notes
     assert "user=ann taught=spam outcome=learned" in server.errors.read_text()
     assert "token=" not in server.errors.read_text().partition("\n")[2]
-
-
-def test_mail_moves_in_the_mailbox_of_its_user_if_that_is_a_maildir(site, tmp_path):
-    boxes = tmp_path / "boxes"
-    path = put(boxes / "ann", 1, news(1))
-    (boxes / "bob").write_bytes(b"From x Thu Jan  1 00:00:00 1970\n" + news(2))
-    before = (boxes / "bob").read_bytes()
-    with people(site, tmp_path, "--jobs", "1", "--move") as (_, ann, bob):
-        for browser, name in ((ann, "ann"), (bob, "bob")):
-            key = re.search(r'name="spam" value="([^"]+)"', browser.ask("GET", "/")[2])[1]
-            assert browser.tell(spam=key) == 303
-            assert labels(tmp_path / "users" / name / "model") == ["spam"]
-    assert not path.exists()
-    assert (boxes / "ann/.Spam/new" / path.name).read_bytes() == news(1)
-    assert sorted(p.name for p in boxes.iterdir()) == ["ann", "bob"]
-    assert (boxes / "bob").read_bytes() == before
