@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tracemalloc
 import unicodedata
 import warnings
 import zipfile
@@ -134,6 +135,16 @@ def in_child(work):
         os._exit(0)
     except BaseException:
         os._exit(1)
+
+
+def memory_of(work, *arguments):
+    """Return how many bytes of memory a call kept, and how many it had at most."""
+    tracemalloc.start()
+    try:
+        work(*arguments)
+        return tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
 
 
 def run_nbspam(*arguments, **how):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ from nbspam.evaluation import report
 from nbspam.evaluation.evaluation import Evaluation, evaluate
 from nbspam.evaluation.metrics import classification_report, confusion_matrix
 from nbspam.evaluation.report import classification_report_text, evaluation_json, evaluation_text
-from support import columns, trial_of_classes
+from support import columns, memory_of, trial_of_classes
 
 NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "ß", "no news", ""]
 
@@ -200,10 +199,7 @@ def test_the_matrix_in_per_cent_leaves_room_for_names_or_is_left_out(n, shown):
 
 def test_a_matrix_that_is_not_shown_takes_no_memory():
     confusion = np.eye(1000, dtype=np.int64)
-    tracemalloc.start()
-    text_of(confusion, [f"{n}" for n in range(1000)])
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, most = memory_of(text_of, confusion, [f"{n}" for n in range(1000)])
     assert most < 4 * confusion.nbytes
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-import tracemalloc
 
 import pytest
 
@@ -20,7 +19,7 @@ from nbspam.imap.session import AccountSession
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.sources import files
 from nbspam.sources import items as source_items
-from support import complains, json_lines, write_files
+from support import complains, json_lines, memory_of, write_files
 
 CHINESE = '垃圾 & "Spam"'
 
@@ -333,10 +332,7 @@ def test_a_range_of_uids_may_begin_with_its_end():
 
 
 def test_a_server_cannot_make_us_list_uids_without_end():
-    tracemalloc.start()
-    session._placed(b"17 " + b"1:999," * 20_000 + b"1 1")
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    _, most = memory_of(session._placed, b"17 " + b"1:999," * 20_000 + b"1 1")
     assert most < 4_000_000  # bytes, not 400 million
 
 

@@ -1,5 +1,4 @@
 import struct
-import tracemalloc
 
 import pytest
 from hypothesis import example, given
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 from nbspam.mail.digest import Copies, digest_of, essence, framed
 from nbspam.mail.headers import open_message
 from nbspam.sources.mailboxes import is_gone
+from support import memory_of
 
 MAIL = (
     b"Received: from a by b\nMessage-ID: <1@example.org>\nDate: Mon, 5 Jan 2026 10:00:00 +0000\n"
@@ -240,8 +240,4 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
 ])  # fmt: skip
 def test_a_long_head_takes_little_memory(read, before, piece):
     data = before + piece * ((4 << 20) // len(piece)) + b"\nX-Status: A\n\nx"
-    tracemalloc.start()
-    read(data)
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 20 * len(data)
+    assert memory_of(read, data)[1] < 20 * len(data)

@@ -1,7 +1,6 @@
 """Header lines: folding, encoded words, parameters."""
 
 import time
-import tracemalloc
 from base64 import b64encode
 from email.header import Header
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from nbspam.mail import headers
 from nbspam.mail.digest import digest_of
 from nbspam.mail.message import by_header, parse_message
-from support import examples
+from support import examples, memory_of
 
 SCRAPS = b"=? ?= utf-8 gb18030 ?Q? ?b? =E4 4oKs ? \xff a ; name * 0 *1* = ' \" \\ %e4 \x1b$B"
 PARTS_OF_VALUES = st.sampled_from([b" ", b"\n ", *SCRAPS.split(b" ")])
@@ -77,17 +76,14 @@ def test_no_long_name_of_a_file_takes_long(piece):
     "head", ["X%d<: a", "Content-Type: %d<", "Content-Transfer-Encoding: %d<"]
 )
 def test_what_long_heads_say_is_not_kept(head):
-    def read(number):
-        data = (head % number).replace("<", " " * 30_000).encode() + b"\n a\n\nbody"
-        assert list(by_header(parse_message(data).fields))
-        digest_of(data)
+    def read(numbers):
+        for number in numbers:
+            data = (head % number).replace("<", " " * 30_000).encode() + b"\n a\n\nbody"
+            assert list(by_header(parse_message(data).fields))
+            digest_of(data)
 
-    read(0)
-    tracemalloc.start()
-    for number in range(1, 51):
-        read(number)
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    read([0])
+    kept, _ = memory_of(read, range(1, 51))
     assert kept < 1_000_000  # bytes, of 1.5 million in one of several caches
 
 

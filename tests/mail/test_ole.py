@@ -1,12 +1,12 @@
 """The text of Word, Excel, PowerPoint and Outlook files, which are written here by code."""
 
-import tracemalloc
 from importlib.util import find_spec
 from struct import pack
 
 import pytest
 
 from nbspam.mail.documents import read_document
+from support import memory_of
 
 pytestmark = pytest.mark.skipif(find_spec("olefile") is None, reason="no nbspam[attachments]")
 END, FREE, FAT = 0xFFFFFFFE, 0xFFFFFFFF, 0xFFFFFFFD
@@ -182,8 +182,4 @@ def test_sectors_in_a_circle_take_no_memory():
     data = compound({"Workbook": bytes(4096)})  # its first sector is the first of all
     data = data[:-512] + bytes(4) + data[-508:]
     data = data.replace(pack("<IQ", 0, 4096), pack("<IQ", 0, 8 << 20))
-    tracemalloc.start()
-    read_document("ole", data)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 4 << 20
+    assert memory_of(read_document, "ole", data)[1] < 4 << 20
