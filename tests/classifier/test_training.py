@@ -30,9 +30,7 @@ def model_bytes(tmp_path, items, settings, jobs=1):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", EVERY_SETTING.values(), ids=EVERY_SETTING)
-def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
-    mails, tmp_path, settings, monkeypatch
-):
+def test_a_model_is_the_same_whatever_the_batches(mails, tmp_path, settings, monkeypatch):
     items = [item for n in range(2) for item in read_items([str(mails)])]  # two chunks
     if settings in MANY.values():
         items = [item._replace(label=f"c{n % 3}") for n, item in enumerate(items)]

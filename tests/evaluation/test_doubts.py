@@ -226,9 +226,7 @@ def names_in(out):
     return {line.split("\t")[4].rsplit("/", 1)[1] for line in out.splitlines()}
 
 
-def test_a_list_leads_to_the_files_and_is_empty_when_they_are_put_right(
-    nbspam, model, mixed_up, tmp_path
-):
+def test_a_list_leads_to_files_and_is_empty_once_all_is_right(nbspam, model, mixed_up, tmp_path):
     out = nbspam.out("doubts", mixed_up)
     assert len(names_in(out) & EASY) >= 3
     assert len(names_in(out)) <= 6

@@ -394,9 +394,7 @@ def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch
     assert picture.stat().st_size > 10_000
 
 
-def test_without_matplotlib_png_is_refused_and_svg_is_not(
-    nbspam, trained, folder, monkeypatch, tmp_path
-):
+def test_without_matplotlib_only_png_is_refused(nbspam, trained, folder, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

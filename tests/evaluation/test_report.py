@@ -141,9 +141,7 @@ def test_text_shows_only_what_applies():
     assert evaluation_json(run)["undecided"] == 2
 
 
-def test_text_shows_intervals_low_first_also_where_the_scale_turns_and_of_every_class(
-    few_resamples,
-):
+def test_text_shows_intervals_low_first_also_where_the_scale_turns(few_resamples):
     text = evaluation_text(replace(filter_run(), auc=0.9, intervals={"auc": (0.8, 1)}))
     assert "AUC                      0.90000   95 % interval 0.80000 to 1.00000\n" in text
     assert "(1-AUC) %               10.00000   95 % interval 0.00000 to 20.00000\n" in text

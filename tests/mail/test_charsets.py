@@ -46,9 +46,7 @@ def test_a_rightly_declared_charset_is_used_however_it_is_spelt(charset):
     ("unicode-1-1-UTF-7", "utf-7", "你好"), (None, "utf-16", "你好"), ("utf-8", "utf-16", "你好"),
     ("utf-8", "utf-8-sig", "你好"), (None, "utf-8", "café"),
 ])  # fmt: skip
-def test_subsets_and_other_names_of_a_charset_and_marks_of_byte_order_are_known(
-    name, charset, text
-):
+def test_subsets_and_other_names_of_a_charset_and_byte_order_marks_are_known(name, charset, text):
     assert to_utf8(text.encode(charset), name) == (text.encode(), None)
 
 

@@ -86,9 +86,7 @@ def test_documents_hold_what_they_are_made_of(dicts):
 
 
 @given(DICTS, st.booleans(), st.data())
-def test_documents_are_taken_by_number_in_any_order_and_twice_or_by_a_mask(
-    dicts, with_counts, data
-):
+def test_documents_are_taken_by_number_in_any_order_or_by_a_mask(dicts, with_counts, data):
     documents = documents_of(dicts, with_counts=with_counts)
     chosen = data.draw(st.lists(st.integers(0, len(dicts) - 1)) if dicts else st.just([]))
     taken = documents.take(np.array(chosen, np.int64))

@@ -65,9 +65,7 @@ BODY_THEN_HEAD = [Message((Field("body", b"a a"),)), Message((Field("head", b"\n
 
 @given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS, st.sampled_from([0, 1, 2, 3, 41]))
 @example(BODY_THEN_HEAD, TokenSettings(characters=True), 41)  # as many as a key has
-def test_keys_ascend_and_columns_within_a_document_however_many_tokens_collide(
-    messages, settings, bits
-):
+def test_keys_and_columns_ascend_however_many_tokens_collide(messages, settings, bits):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tokenizer, "HASH_MASK", np.uint64((1 << 64) - (1 << 64 - bits)))
         batch = tokenize(messages, settings)
@@ -302,9 +300,7 @@ def test_header_names_are_remembered_up_to_a_number_and_a_length(monkeypatch):
     ("head", b"ContentmTra.sfe2-Encoding", b"Content-Transfer-Encoding", "mime:localhost"),
     ("head", b"x" * 40, b"x" * 32, "header:" + "x" * 32),
 ])  # fmt: skip
-def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
-    head, name, hidden, token, monkeypatch
-):
+def test_a_forged_header_name_cannot_hide_another_header(head, name, hidden, token, monkeypatch):
     honest = Message((Field("head", b"\n" + hidden + b": localhost"),))
     forged = Message((Field(head, b"\n" + name + b": x"),))
     for collide in (0, 1):  # as all names do if they are multiplied by 0

@@ -120,9 +120,7 @@ def test_inputs_a_model_cannot_be_judged_by_are_named(table):
         judge_classifier(classifier, [unlabelled, strange])
 
 
-def test_a_message_that_has_gone_since_it_was_judged_counts_as_not_learned(
-    mail_classifier, folder
-):
+def test_a_message_that_is_gone_again_counts_as_not_learned(mail_classifier, folder):
     items = list(read_items([str(folder)]))
 
     def has(digest):

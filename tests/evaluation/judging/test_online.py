@@ -159,9 +159,7 @@ def test_by_date_is_as_sorted_by_hand_and_what_cannot_be_read_is_skipped(tmp_pat
 # --- the command ---------------------------------------------------------------------------
 
 
-def test_eval_prints_the_numbers_and_on_demand_their_intervals(
-    nbspam, trained, folder, few_resamples
-):
+def test_eval_prints_numbers_and_on_demand_intervals(nbspam, trained, folder, few_resamples):
     for how in (("--online", "--policy", "near", "--order", "name"), ("--cv", "2"), ()):
         status, out, _ = nbspam("eval", folder, *how)
         assert status == 0
