@@ -51,6 +51,8 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
     """
     if (strange := strangeness(data)) is not None:
         return strange
+    if re.match(rb'\s*\[\s*\{\s*"', data):
+        return "looks like a JSON list, judged as one text; write each of its objects on a line"
     kind = _table_kind(data[:_HEAD], learned)
     return kind and f"looks like a table, judged as one text; --format {kind} judges its rows"
 

@@ -489,6 +489,7 @@ def test_a_table_is_named_with_the_format_to_give():
     said = "looks like a table, judged as one text; --format {} judges its rows"
     assert oddity(b"label,text\nham,x\n", NO_COLUMNS) == said.format("csv")
     assert oddity(b'{"text": "x"}\n{"text": "y"}\n', NO_COLUMNS) == said.format("jsonl")
+    assert "looks like a JSON list" in oddity(b'[\n  {\n    "text": "x"}]', NO_COLUMNS)
     table = b"nr,headline\n7,x\n"
     assert oddity(table, NO_COLUMNS) is oddity(b"text,label,text\na,b,c\n", NO_COLUMNS) is None
     assert oddity(table, TextColumns(("headline",))) == said.format("csv")
