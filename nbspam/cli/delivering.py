@@ -1,5 +1,6 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -15,7 +16,7 @@ from nbspam.delivery.filter import copy_message, filter_message
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.mail.headers import HeaderChoices
 from nbspam.printing import printable
-from nbspam.sources.files import standard_input
+from nbspam.sources.files import file_around, standard_input
 
 if TYPE_CHECKING:
     from nbspam.delivery.maildir import SortedMessage, SortingReport
@@ -38,8 +39,9 @@ class PassThrough(Command):
         try:
             context = super().make_context(*args, **kwargs)
             for name in context.args:
+                path = "FILE" if file_around(name) else shlex.quote(name)
                 raise click.UsageError(
-                    f"{name}: the message comes by standard input; write: nbspam filter < {name}"
+                    f"{name}: the message comes by standard input; write: nbspam filter < {path}"
                 )
             if context.params["learn"] == "none" and output.is_named("sure", context):
                 raise click.UsageError("--sure: for --learn confident; give it, too")

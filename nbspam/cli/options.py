@@ -194,7 +194,10 @@ def shares(
     pairs = [word for word in given if not isinstance(word, str)]
     if len(pairs) < len(given):
         raise click.BadParameter(f"{ESTIMATED}: {_WRONG_SHARE}", ctx, param)
-    return dict(pairs) or None
+    stated = dict(pairs)
+    if len(stated) < len(pairs):
+        raise click.BadParameter("names a class twice; give each class one share", ctx, param)
+    return stated or None
 
 
 def complaint(error: click.ClickException) -> str:

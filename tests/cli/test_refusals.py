@@ -43,6 +43,8 @@ prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam pru
 prune --half-life inf | --half-life inf is not a number
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter --sure nan | --sure nan is not a number
+filter "a b" | a b: the message comes by standard input; write: nbspam filter < 'a b'
+filter given#2 | given#2: the message comes by standard input; write: nbspam filter < FILE
 filter --sure .9 | --sure: for --learn confident; give it, too
 setup work | work: not an account; write imaps://USER@HOST/, or [account.NAME] into
 sort $BOX --log json | --log: for --watch; give it, too
@@ -61,6 +63,7 @@ train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
+classify --prior spam=.1 --prior spam=.9 | --prior names a class twice; give each class one share
 classify --prior 0.8 | --prior 0.8: not NAME=P
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --unlabelled . | --unlabelled: no such option
