@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PACKED = (*files.COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
+# Options that name columns, and their parameters.
+_OF_TABLES = {"--text-column": "text_columns", "--label-column": "label_column"}
 # Commands that `nbspam table` lacks, and those that do the same there.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
 
@@ -116,15 +118,8 @@ def reading_of(
 
         return access_book(access)
 
-    return SourceOptions(
-        format,
-        text_columns,
-        label_column,
-        id_column,
-        encoding,
-        listener=TableListener(),
-        accounts=accounts,
-    )
+    columns = text_columns, label_column, id_column
+    return SourceOptions(format, *columns, encoding, listener=TableListener(), accounts=accounts)
 
 
 class CompleteSources(tuple[str, ...]):
@@ -299,7 +294,15 @@ def items_of_sources(
         items = read_items(given, options=reading)
     else:
         items = _labelled_items(sources if stated else given, stated, reading)
-    return counting_items(items, "messages", given or ["-"])
+    return counting_items(_told_of_tables(items, reading.listener), "messages", given or ["-"])
+
+
+def _told_of_tables(items: Iterator[Item], heard: files.Listener) -> Iterator[Item]:
+    """Yield the items; warn of options that name columns if none of the sources is a table."""
+    yield from items
+    named = ", ".join(option for option, name in _OF_TABLES.items() if output.is_named(name))
+    if named and isinstance(heard, TableListener) and not heard.has_heard:
+        output.warn(f"{named}: no table was read; for one that was taken for text, say --format")
 
 
 def _labelled_items(

@@ -552,13 +552,12 @@ class Naming(Listener):
 class Rememberer(Listener):
     """Remembers the columns of the first table, for the model that learns from it."""
 
-    def __init__(self) -> None:
-        self._has_heard = False
+    has_heard = False  # of a table
 
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
         """Remember the columns of the first table."""
-        if not self._has_heard:
-            self.columns, self._has_heard = columns, True
+        if not self.has_heard:
+            self.columns, self.has_heard = columns, True
 
 
 SILENT = Listener()
