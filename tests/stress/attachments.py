@@ -67,14 +67,7 @@ def seeds() -> list[bytes]:
     wrapped = [signed(INNER), signed(INNER, is_open=True, pieces=3), mail, CARD * 9]
     ole = word(b"8cheap ", b"8pills") | excel((0xFC, SHARED), (0x3C, WIDE), (6, FORMULA))
     ole |= powerpoint((0, 0xFA8, b"text")) | outlook(1251, p1000001E=b"text", p10130102=b"<p>x")
-    return [
-        pdf("text", "http://a.example"),
-        RTF * 9,
-        compound(ole),
-        *office,
-        *archives,
-        *wrapped,
-    ]
+    return [pdf("text", "http://a.example"), RTF * 9, compound(ole), *office, *archives, *wrapped]
 
 
 def mail_of(random: Random, data: bytes) -> bytes:
