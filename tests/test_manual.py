@@ -86,29 +86,17 @@ def test_groff_has_nothing_to_say_about_the_man_pages():
 # --- completion ------------------------------------------------------------------------------
 
 EXPECTED = [
-    ("tra", {"train"}),
-    ("", {*COMMANDS, "--version", "--help"}),
-    ("help cla", {"classify"}),
-    ("help table cl", {"classify", "cluster"}),
-    ("train mails --format mb", {"mbox"}),
-    ("table train --format cs", {"csv"}),
-    ("train --preset ", {"mail", "text", "tutorial"}),
-    ("train mails/ --weighting un", {"unit-length"}),
-    ("classify --exit", {"--exit-code"}),
-    ("share sn", {"snapshot"}),
-    ("classify -q --fp", {"--fp-cost"}),
-    ("eval --cv ", set()),
-    ("eval --plot mai", {"mails"}),
-    ("serve --review mai", {"mails"}),
-    ("held --users mai", {"mails"}),
-    ("classify mai", {"mails"}),
-    ("--version sort --unsure-f", {"--unsure-folder"}),
-    ("table tr", {"train"}),
-    ("table -q classify --exit", {"--exit-code"}),
-    ("table train --targ", {"--target"}),
-    ("table train --discretise wi", {"width"}),
-    ("table classify mai", {"mails"}),
-]
+    ("tra", {"train"}), ("", {*COMMANDS, "--version", "--help"}), ("help cla", {"classify"}),
+    ("help table cl", {"classify", "cluster"}), ("train mails --format mb", {"mbox"}),
+    ("table train --format cs", {"csv"}), ("train --preset ", {"mail", "text", "tutorial"}),
+    ("train mails/ --weighting un", {"unit-length"}), ("classify --exit", {"--exit-code"}),
+    ("share sn", {"snapshot"}), ("classify -q --fp", {"--fp-cost"}), ("eval --cv ", set()),
+    ("eval --plot mai", {"mails"}), ("serve --review mai", {"mails"}),
+    ("held --users mai", {"mails"}), ("classify mai", {"mails"}),
+    ("--version sort --unsure-f", {"--unsure-folder"}), ("table tr", {"train"}),
+    ("table -q classify --exit", {"--exit-code"}), ("table train --targ", {"--target"}),
+    ("table train --discretise wi", {"width"}), ("table classify mai", {"mails"}),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -157,21 +145,16 @@ def test_fish_completes(mails, monkeypatch, tmp_path, line, found):
 
 
 ZSH_LINES = [
-    ("tra", "train"),
-    ("help cla", "help classify"),
-    ("help table tr", "help table train"),
+    ("tra", "train"), ("help cla", "help classify"), ("help table tr", "help table train"),
     ("train --format mb", "train --format mbox"),
     ("train --label spam=mai", "train --label spam=mails"),
     ("train --preset=tu", "train --preset=tutorial"),
     ("train --preset tu", "train --preset tutorial"),
-    ("classify --exit", "classify --exit-code"),
-    ("classify mai", "classify mails"),
-    ("classify -- --exit", "classify -- --exit"),
-    ("share sn", "share snapshot"),
-    ("eval --plot mai", "eval --plot mails"),
-    ("table tra", "table train"),
+    ("classify --exit", "classify --exit-code"), ("classify mai", "classify mails"),
+    ("classify -- --exit", "classify -- --exit"), ("share sn", "share snapshot"),
+    ("eval --plot mai", "eval --plot mails"), ("table tra", "table train"),
     ("table train --discretise wi", "table train --discretise width"),
-]
+]  # fmt: skip
 
 
 def read(terminal, sign):

@@ -20,29 +20,14 @@ from support import SPAM
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    ("fault", "number"),
-    [
-        (stress.stalls, 1000),
-        (stress.slow_clients, 40),
-        (stress.mixed_requests, 300),
-        (stress.large_messages, 4),
-        (stress.idle_clients, 1200),
-        (stress.short_memory, 10),
-        (stress.killed_workers, 3),
-        (stress.replaced_models, 50),
-        (stress.copied_models, 150),
-        (stress.full_disk, 5),
-        (stress.killed_servers, 5),
-    ],
-)
-def test_faults_cost_no_right_answer_and_no_lesson(mails, served_model, fault, number):
-    fault(stress.Trial(mails, served_model), number)
+@pytest.mark.parametrize("fault", stress.FAULTS)
+def test_faults_cost_no_right_answer_and_no_lesson(mails, served_model, fault):
+    fault(stress.Trial(mails, served_model), stress.FAULTS[fault][1])
 
 
-@pytest.mark.parametrize("uvloop", [True, False], ids=["uvloop", "asyncio"])
-def test_clients_that_go_leave_nothing_behind(mails, served_model, uvloop):
-    stress.vanishing(stress.Trial(mails, served_model, uvloop=uvloop), 600)
+def test_clients_that_go_leave_nothing_behind_on_the_other_loop(mails, served_model):
+    trial = stress.Trial(mails, served_model, uvloop=not stress.WITH_UVLOOP)
+    stress.vanishing(trial, stress.FAULTS[stress.vanishing][1])
 
 
 # ---- limits ----

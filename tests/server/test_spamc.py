@@ -25,6 +25,10 @@ ENVELOPE = b"MAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n%s.\nQUIT\n"
 VERSION = rb"(?s)SpamAssassin Client version 4.*"
 LESSON = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
 
+# Switches that change nothing in an answer.
+NO_MATTER = """-u ann; --username ann; -t 30 -n 30; --timeout 30 --connect-timeout 30; -x -X; -l
+--filter-retries 2 --filter-retry-sleep 1; --connect-retries 2 --retry-sleep 1; --log-to-stderr
+--no-safe-fallback --unavailable-tempfail; -f""".replace("\n", "; ").split("; ")
 # Switches, what is sent, status, what is printed.
 ANSWERS = [
     ("", SPAM, 0, MARKED),
@@ -43,20 +47,10 @@ ANSWERS = [
     ("--full", HAM, 0, rb"(?s)" + HAM_SCORE + rb"ham, probability of spam 0\.0.*"),
     ("--headers", SPAM, 0, MARKED),
     ("-K", b"", 0, rb"SPAMD/1\.5 0\n"),
-    ("-u ann -c", SPAM, 1, SPAM_SCORE),
-    ("--username ann -c", SPAM, 1, SPAM_SCORE),
+    *((f"{switches} -c", SPAM, 1, SPAM_SCORE) for switches in NO_MATTER),
     ("-s 100 -c", SPAM * 9, 0, rb"0/0\n"),
     ("--max-size 100", SPAM * 9, 0, re.escape(SPAM * 9)),
     ("-s 100 -L spam", SPAM * 9, 98, rb""),
-    ("-t 30 -n 30 -c", SPAM, 1, SPAM_SCORE),
-    ("--timeout 30 --connect-timeout 30 -c", SPAM, 1, SPAM_SCORE),
-    ("--filter-retries 2 --filter-retry-sleep 1 -c", SPAM, 1, SPAM_SCORE),
-    ("--connect-retries 2 --retry-sleep 1 -c", SPAM, 1, SPAM_SCORE),
-    ("-x -X -c", SPAM, 1, SPAM_SCORE),
-    ("--no-safe-fallback --unavailable-tempfail -c", SPAM, 1, SPAM_SCORE),
-    ("-l -c", SPAM, 1, SPAM_SCORE),
-    ("--log-to-stderr -c", SPAM, 1, SPAM_SCORE),
-    ("-f -c", SPAM, 1, SPAM_SCORE),
     ("-e /usr/bin/tail -n 2", SPAM, 0, rb"(?s).*" + re.escape(SPAM.splitlines(True)[-1])),
     ("-E --pipe-to /bin/cat", SPAM, 0, MARKED),  # the status is that of the program
     ("-e /no/such/program", SPAM, 71, rb""),
@@ -74,10 +68,7 @@ ANSWERS = [
     ("--ssl-cert /no --ssl-key /no --ssl-ca-path /no -S -c", SPAM, 0, rb"0/0\n"),
     ("--ssl-ca-file /no -S -x -c", SPAM, 71, rb"0/0\n"),
     ("-z -c", SPAM, 64, rb""),
-    ("-V", b"", 0, VERSION),
-    ("--version", b"", 0, VERSION),
-    ("-h", b"", 0, VERSION),
-    ("--help", b"", 0, VERSION),
+    *((switch, b"", 0, VERSION) for switch in ("-V", "--version", "-h", "--help")),
 ]
 
 

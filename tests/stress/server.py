@@ -530,22 +530,14 @@ def killed_servers(trial, number):
         assert count_known(folder / "m.nbspam", learned) == len(learned)
 
 
-@pytest.mark.parametrize(
-    ("fault", "number"),
-    [
-        (stalls, 1000),
-        (slow_clients, 100),
-        (vanishing, 10_000),
-        (mixed_requests, 100_000),
-        (large_messages, 40),
-        (idle_clients, 1900),
-        (short_memory, 30),
-        (killed_workers, 100),
-        (replaced_models, 1000),
-        (copied_models, 8000),
-        (full_disk, 200),
-        (killed_servers, 300),
-    ],
-)
-def test_faults_cost_no_right_answer_and_no_lesson(trial, fault, number):
-    fault(trial, number)
+FAULTS = {  # how many of each here, and in test_served
+    stalls: (1000, 1000), slow_clients: (100, 40), vanishing: (10_000, 600),
+    mixed_requests: (100_000, 300), large_messages: (40, 4), idle_clients: (1900, 1200),
+    short_memory: (30, 10), killed_workers: (100, 3), replaced_models: (1000, 50),
+    copied_models: (8000, 150), full_disk: (200, 5), killed_servers: (300, 5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_cost_no_right_answer_and_no_lesson(trial, fault):
+    fault(trial, FAULTS[fault][0])
