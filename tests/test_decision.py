@@ -256,14 +256,12 @@ def test_classes_not_stated_share_the_rest():
     ("stated", "said"),
     [
         ({"d": 0.5}, "--prior d: not a class of the model; there are a, b"),
-        ({"a": 0.0}, "--prior: not shares"),
-        ({"a": 1.0}, "--prior: not shares"),
-        ({"a": 0.5, "b": 0.6}, "--prior: not shares"),
-        ({"a": -0.5}, "--prior: not shares"),
+        ({"a": 0.0}, "--prior: not shares"), ({"a": 1.0}, "--prior: not shares"),
+        ({"a": 0.5, "b": 0.6}, "--prior: not shares"), ({"a": -0.5}, "--prior: not shares"),
         ({"a": float("nan")}, "--prior: not shares"),
         ({"a": 0.9999999999999999}, "--prior: not shares"),
     ],
-)
+)  # fmt: skip
 def test_impossible_priors_are_refused(stated, said):
     with pytest.raises(UsageError, match=said):
         stated_prior(stated, ("a", "b"), np.array([0.5, 0.5]))
@@ -304,14 +302,11 @@ def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
 @pytest.mark.parametrize(
     ("policy", "is_right", "probability", "is_learned"),
     [
-        ("everything", True, 1.0, True),
-        ("error", False, 0.6, True),
-        ("error", True, 0.4, False),
-        ("near", False, 0.995, True),
-        ("near", True, 0.985, True),
+        ("everything", True, 1.0, True), ("error", False, 0.6, True),
+        ("error", True, 0.4, False), ("near", False, 0.995, True), ("near", True, 0.985, True),
         ("near", True, 0.995, False),
     ],
-)
+)  # fmt: skip
 def test_a_policy_learns_everything_or_errors_or_near_misses_too(
     policy, is_right, probability, is_learned
 ):

@@ -43,17 +43,10 @@ def test_json_shows_every_letter_and_escapes_what_acts_on_a_terminal(text):
 @pytest.mark.parametrize(
     ("text", "width"),
     [
-        ("ham", 3),
-        ("", 0),
-        ("好瓜", 4),
-        ("e\u0301", 1),
-        ("ＡＢ", 4),
-        ("ที่", 1),
-        ("می\u200cخواهم", 7),
-        ("한글", 4),
-        ("é", 1),
+        ("ham", 3), ("", 0), ("好瓜", 4), ("e\u0301", 1), ("ＡＢ", 4), ("ที่", 1),
+        ("می\u200cخواهم", 7), ("한글", 4), ("é", 1),
     ],
-)
+)  # fmt: skip
 def test_the_width_of_text_in_a_terminal(text, width):
     assert printing.display_width(text) == width
     assert printing.left(text, 6) == text + " " * (6 - width)

@@ -42,9 +42,7 @@ def write_texts(path, labels):
 @pytest.mark.parametrize(
     ("corpus", "options", "choices"),
     [
-        ("mail", "", {}),
-        ("two", "", {}),
-        ("many", "", {}),
+        ("mail", "", {}), ("two", "", {}), ("many", "", {}),
         ("mail", "--pairs --min-df 2", {"pairs": True, "min_df": 2}),
         ("mail", "--model bernoulli", {"model": "bernoulli"}),
         ("two", "--alpha auto", {"alpha": "auto"}),
@@ -53,7 +51,7 @@ def write_texts(path, labels):
         ("many", "--strip quotes", {"strip": ("quotes",)}),
         ("two", "--model tan --features 3", {"model": "tan", "max_features": 3}),
     ],
-)
+)  # fmt: skip
 def test_the_command_and_the_library_train_the_same_model(
     nbspam, folder, model, tmp_path, corpus, options, choices
 ):

@@ -98,15 +98,11 @@ def test_a_file_in_the_place_of_a_folder_is_none(root):
 @pytest.mark.parametrize(
     ("there", "found"),
     [
-        ([], ".Spam"),
-        ([".Junk"], ".Junk"),
-        ([".Junk", ".Spam"], ".Spam"),
-        ([".spam", ".Spam"], ".Spam"),
-        ([".spam", ".Junk"], ".spam"),
-        ([".Junk E-mail"], ".Junk E-mail"),
-        ([".Spam.old", "Junk"], ".Spam"),
+        ([], ".Spam"), ([".Junk"], ".Junk"), ([".Junk", ".Spam"], ".Spam"),
+        ([".spam", ".Spam"], ".Spam"), ([".spam", ".Junk"], ".spam"),
+        ([".Junk E-mail"], ".Junk E-mail"), ([".Spam.old", "Junk"], ".Spam"),
     ],
-)
+)  # fmt: skip
 def test_the_spam_folder_is_the_first_usual_name_that_is_there(root, there, found):
     for name in there:
         (root / name).mkdir()

@@ -73,16 +73,12 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
 @pytest.mark.parametrize(
     ("data", "source", "target", "label"),
     [
-        (H[0], "INBOX", "Junk", "spam"),
-        (S[0], "Junk", "INBOX", "ham"),
-        (S[0], "Junk", "Archive", "ham"),
-        (S[0], "Junk", "Made now", "ham"),
-        (S[0], "Junk", "Trash", None),
-        (S[0], "Junk", "Junk/old", None),
-        (H[0], "INBOX", "Trash", None),
-        (H[0], "INBOX", "Archive", None),
+        (H[0], "INBOX", "Junk", "spam"), (S[0], "Junk", "INBOX", "ham"),
+        (S[0], "Junk", "Archive", "ham"), (S[0], "Junk", "Made now", "ham"),
+        (S[0], "Junk", "Trash", None), (S[0], "Junk", "Junk/old", None),
+        (H[0], "INBOX", "Trash", None), (H[0], "INBOX", "Archive", None),
     ],
-)
+)  # fmt: skip
 def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box):
     box.put("Archive", H[5], flags="\\Seen")
     box.put("INBOX", S[0], H[0])
@@ -100,12 +96,10 @@ def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, b
 @pytest.mark.parametrize(
     ("word", "data", "folder", "label"),
     [
-        ("$Junk", H[0], "INBOX", "spam"),
-        ("Junk", H[0], "INBOX", "spam"),
-        ("$NotJunk", S[0], "Junk", "ham"),
-        ("NonJunk", S[0], "Junk", "ham"),
+        ("$Junk", H[0], "INBOX", "spam"), ("Junk", H[0], "INBOX", "spam"),
+        ("$NotJunk", S[0], "Junk", "ham"), ("NonJunk", S[0], "Junk", "ham"),
     ],
-)
+)  # fmt: skip
 def test_keywords_of_mail_programs_are_lessons(word, data, folder, label, box):
     box.put("INBOX", S[0], H[0])
     box.sort()

@@ -63,15 +63,12 @@ def test_a_log_is_trusted_by_its_certificate_and_trusts_a_password(
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        ((), "not compared yet"),
-        (("a", None), "not compared yet"),
-        (("a", "b", None), "not equal now"),
-        (("a", ["a"], "a"), "not equal now"),
-        (("a", "a"), "equal"),
-        (("a", "a", "lags"), "not compared yet"),
+        ((), "not compared yet"), (("a", None), "not compared yet"),
+        (("a", "b", None), "not equal now"), (("a", ["a"], "a"), "not equal now"),
+        (("a", "a"), "equal"), (("a", "a", "lags"), "not compared yet"),
         (("a", "a", "gone"), "equal"),
     ],
-)
+)  # fmt: skip
 def test_models_are_called_equal_once_every_host_has_told_its_digest(models, words, capsys):
     log = MemoryLog()
     log.append([b"one"])

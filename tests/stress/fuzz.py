@@ -321,17 +321,10 @@ class Checker:
 
 # The laws, and of how many inputs one goes through each: (checker, number, input, random numbers).
 LAWS = {
-    Checker.message: 16,
-    Checker.digest: 16,
-    Checker.headers: 48,
-    Checker.explanation: 240,
-    Checker.tokens: 160,
-    Checker.mailbox: 32,
-    Checker.sources: 120,
-    Checker.learning: 1000,
-    Checker.commands: 2000,
-    Checker.training: 8000,
-}
+    Checker.message: 16, Checker.digest: 16, Checker.headers: 48, Checker.explanation: 240,
+    Checker.tokens: 160, Checker.mailbox: 32, Checker.sources: 120, Checker.learning: 1000,
+    Checker.commands: 2000, Checker.training: 8000,
+}  # fmt: skip
 
 
 def _classifier(items, **choices):

@@ -149,18 +149,12 @@ def test_the_interval_of_a_range_is_wilsons_and_a_mean_outside_it_is_no_chance()
 
 def test_a_trend_is_told_only_where_it_is_no_chance():
     for earlier, lately, expected in (
-        ((1000, 100), (300, 3), -1),
-        ((1000, 10), (300, 30), 1),
-        ((1000, 10), (300, 3), 0),
-        ((20, 1), (5, 1), 0),
-        ((0, 0), (300, 30), 0),
-        ((300, 30), (0, 0), 0),
+        ((1000, 100), (300, 3), -1), ((1000, 10), (300, 30), 1), ((1000, 10), (300, 3), 0),
+        ((20, 1), (5, 1), 0), ((0, 0), (300, 30), 0), ((300, 30), (0, 0), 0),
         # Newcombe's table II, (a): 56 of 70 and 48 of 80 differ by .0524 to .3339, so 0 is
         # outside; with 51 of 70 the interval begins below 0.
-        ((80, 48), (70, 56), 1),
-        ((70, 56), (80, 48), -1),
-        ((80, 48), (70, 51), 0),
-    ):
+        ((80, 48), (70, 56), 1), ((70, 56), (80, 48), -1), ((80, 48), (70, 51), 0),
+    ):  # fmt: skip
         assert Course((), (), (), Period(*earlier), Period(*lately)).trend == expected
 
 
