@@ -112,7 +112,9 @@ def _reports(texts: Iterable[tuple[str, str | bytes]]) -> dict[str, dict[str, An
     found = {}
     for host, text in texts:
         with suppress(ValueError, RecursionError):
-            if isinstance(facts := json.loads(text), dict) and facts:
+            facts = json.loads(text)
+            json.dumps(facts, allow_nan=False)  # Python reads infinity, which is no JSON
+            if isinstance(facts, dict) and facts:
                 found[host] = facts
     return found
 

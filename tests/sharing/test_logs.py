@@ -7,6 +7,7 @@ import socket
 import tempfile
 import time
 from contextlib import closing, suppress
+from math import inf
 
 import pytest
 
@@ -31,8 +32,8 @@ def test_records_come_back_in_order_with_growing_positions(server):
     assert log.end()[:3] == (start.identity, 3, 2)
     assert abs(start.seconds - time.time()) < 60
     log.wait(found[1][0], 60)  # a record is there: no wait
-    for host, facts in (("mx1", {"lag": 0}), ("mx2", {"lag": 1}), ("mx2", {})):
-        log.report(host, facts)
+    for host, lag in (("mx1", {"lag": 0}), ("mx2", {"lag": 1}), ("mx2", {}), ("x", {"lag": inf})):
+        log.report(host, lag)
     assert log.hosts() == {"mx1": {"lag": 0}}
     log.close()
 
