@@ -196,7 +196,7 @@ def is_combined(table: CountTable, settings: Settings) -> bool:
 def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
     """Raise NotTrainedError if there are fewer than two classes; say what could not be read."""
     if len(table.classes) < 2:
-        found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
+        found = f"only one class ({table.classes[0]})" if table.classes else "no labels"
         if unread := [item for item in skipped if item.reason != "no label"]:
             name, why = unread[-1]
             why = why.removeprefix(f"{name}: ")

@@ -553,7 +553,8 @@ def items_given(given: Any, options: SourceOptions = NO_OPTIONS) -> Iterator[Ite
             f"{given[:40]!r}: one text is no collection; give a list of texts, or a path as"
             " pathlib.Path(...)"
         )
-    if not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+    is_mapping = isinstance(given, Mapping)
+    if is_mapping or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
         raise UsageError(
             f"{type(given).__name__}: no collection of texts; give a list or one column of them,"
             " or for a table its target (to cluster, rows=True)"

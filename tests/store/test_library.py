@@ -253,6 +253,7 @@ def test_what_cannot_be_trained_on_is_one_clear_error():
         ([("a", "spam", 1)], "tuple: neither text nor mail"),
         ([{"sky": "sun"}], "dict: neither text nor mail; give .*, or for rows .* their target"),
         (3, "int: no collection of texts"),
+        ({"ham": ["a"], "spam": ["b"]}, "dict: no collection of texts"),
         (np.array([["a", "spam"]]), "or for a table its target"),
         (Path("no/such/folder"), "no/such/folder"),
     ):
