@@ -89,15 +89,15 @@ class _EventLoopWorker:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, model = self.service, self.service.model
         choices, limits = service.choices, service.limits
-        # The last trouble of each kind, and its hour: it comes again with each batch.
-        told: dict[str, tuple[str, float]] = {}
+        # The last hour of each trouble, which comes again with each batch.
+        told: dict[tuple[str, str], float] = {}
 
         def on_trouble(what: str, error: Exception) -> None:
             service.tally.add("trouble model")
-            said = str(error), time.monotonic() // _HOUR
-            if told.get(what) != said:
+            said, hour = (what, str(error)), time.monotonic() // _HOUR
+            if told.get(said) != hour:
                 service.log.failed(what, error)
-            told[what] = said
+            told[said] = hour
 
         users = None
         if choices.users is not None:

@@ -21,7 +21,7 @@ from nbspam.server.watch import AccountTally, _metrics_served
 from nbspam.server.worker import _EventLoopWorker
 from nbspam.workers import fork
 from serving import ask, connected, rest_of
-from support import SPAM
+from support import SPAM, write_files
 
 
 def written(kind, call):
@@ -105,12 +105,18 @@ def test_what_fails_in_the_event_loop_is_told_without_words_of_mail():
 
 
 async def test_a_model_that_cannot_be_read_or_goes_is_logged_once_an_hour_and_counted(
-    own_model, monkeypatch, capfd
+    own_model, tmp_path, monkeypatch, capfd
 ):
-    choices, tally = ServerChoices(str(own_model)), ServerTally(1)
+    users = write_files(tmp_path / "users", {"ann/model": b"rubbish", "bob/model": b"rubbish"})
+    choices, tally = ServerChoices(str(own_model), users=str(users)), ServerTally(1)
     model, log = open_served(choices.model_path), Log("text")
     service = Service(choices, model, 1, (), ServerLimits(), log, tally)
     judge = _EventLoopWorker(service, 0).new_desk(TaughtModels(choices.model_path, None)).judge
+    for lesson in range(2):
+        os.utime(own_model, (lesson, lesson))
+        for user in ("ann", "bob"):
+            assert (await judge.judge(SPAM, user=user)).verdict.label == "spam"
+    assert re.findall("/users/(.*)/model:", capfd.readouterr().err) == ["ann", "bob"]
     own_model.write_bytes(b"")
     for hour in (1, 1, 2):
         clock = SimpleNamespace(monotonic=lambda hour=hour: 3600 * hour)
@@ -127,7 +133,7 @@ async def test_a_model_that_cannot_be_read_or_goes_is_logged_once_an_hour_and_co
     assert "cannot read the model: Too many levels of symbolic links; " in away
     assert first.startswith(f"nbspam: the model as it was goes on judging: {own_model}: empty")
     assert gone == f"nbspam: all are unsure: {own_model}: the model has gone; put it back"
-    assert tally.total("trouble model") == 5
+    assert tally.total("trouble model") == 9
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
