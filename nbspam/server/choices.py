@@ -194,7 +194,8 @@ def listen(
     """Listen on the addresses of each protocol; raises UsageError and InputError.
 
     texts: by protocol.  Sockets that systemd hands over by a protocol's name are taken instead.
-    rights: of sockets at paths.  before: sockets of the same addresses stay open.
+    rights: of sockets at paths.  before: sockets of the same addresses stay open, unless
+    somebody has removed their files.
     """
     old = before.opened if before is not None else {}
     passed = {
@@ -214,7 +215,8 @@ def listen(
         for name in (name for name in texts if name not in taken):
             for address in dict.fromkeys(address_of(f"--{name}", text) for text in texts[name]):
                 key = name, str(address)
-                found.opened[key] = old.get(key) or listening(f"--{name}", address, rights)
+                kept = old.get(key) if os.path.exists(address.path or "/") else None
+                found.opened[key] = kept or listening(f"--{name}", address, rights)
     except NbspamError:
         found.close(before)
         raise

@@ -68,13 +68,15 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
 
 
 def test_addresses_that_stay_keep_their_socket_and_others_are_closed(tmp_path):
-    stays, goes, comes = (str(tmp_path / name) for name in ("stays", "goes", "comes"))
-    before = listen({"spamd": [stays, goes], "http": ["0", "127.0.0.1:0"]})
-    after = listen({"spamd": [stays, comes], "http": ["127.0.0.1:0"]}, before=before)
+    names = "stays", "goes", "comes", "removed"
+    stays, goes, comes, removed = (str(tmp_path / name) for name in names)
+    before = listen({"spamd": [stays, goes, removed], "http": ["0", "127.0.0.1:0"]})
+    os.unlink(removed)
+    after = listen({"spamd": [stays, comes, removed], "http": ["127.0.0.1:0"]}, before=before)
     before.close(after)
     for key in (("spamd", stays), ("http", "127.0.0.1:0")):
         assert after.opened[key] is before.opened[key]
-    for path, is_there in ((stays, True), (comes, True), (goes, False)):
+    for path, is_there in ((stays, True), (comes, True), (removed, True), (goes, False)):
         with socket.socket(socket.AF_UNIX) as client:
             assert (client.connect_ex(path) == 0) == is_there
     with pytest.raises(InputError, match="/none; make it"):
