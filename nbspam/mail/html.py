@@ -53,8 +53,8 @@ _WORTH_TELLING = frozenset(
 )
 _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
-# For bytes.translate: lower case, as tokens will be, and every blank a space.
-_PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
+# For bytes.translate: lower case, as tokens will be, and every blank of HTML a space.
+_PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
 _LINK_FIRST = re.compile(
     rb'((?:a|img) (href|src))="([^"]*+)"'
     rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+")*+'  # idle, as below
@@ -86,7 +86,7 @@ _IDLE = re.compile(
     rb"|value|width|wrap)"
     rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
 )
-_WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
+_WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+(?:=\"|[:=])[\s']*+(?:#?fff(?:fff)?|white)\b")
 # No value of another attribute that ends with ` style=`: an equals sign follows it.
 _STYLE = re.compile(rb' style="([^"=]{0,1000}+)"(?![^ ])')
 _WORD = re.compile(r"[^\W_]")

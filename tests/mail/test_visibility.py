@@ -134,6 +134,7 @@ SHOWING = [
 @pytest.mark.parametrize("attributes", [
     "title='style=display:none'",
     "color=white",  # an attribute of <font> only
+    "x\vstyle=display:none",  # a name: to HTML, a vertical tab is no blank
     *(f"style='{style}'" for style in SHOWING),
 ])  # fmt: skip
 def test_a_block_is_shown(attributes):
@@ -637,7 +638,8 @@ def test_following_only_what_could_hide_changes_nothing(html):
 
 ATTRIBUTES = st.sampled_from(
     [
-        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c",
+        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c", "#fff",
+        "style='color:red;color:'", "style=color:red",
         "style='color:#fff'", "style='COLOR: white;margin:0'", "style='color:rgb(255,255,255)'",
         "style='font:a'", "style='background:url(u)'", "style='--a:none;display:var(--a)'",
         "title=' style='", "style=' display:none'", "style='display : none;x:y'",
