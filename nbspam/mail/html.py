@@ -81,7 +81,7 @@ _EVENT = re.compile(rb"on[a-z]+\Z")
 # and no equals sign.  A quote in the name of an attribute is followed by more of the name.
 _IDLE = re.compile(
     rb" (?=[a-z]++=)(?:align|border|cell(?:padding|spacing)|checked|clear|(?:col|row)span|cols"
-    rb"|content|coords|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name"
+    rb"|coords|dir|face|frame|height|[hv]space|lang|language|maxlength|method|name"
     rb"|noshade|nowrap|rel|role|rows|rules|selected|shape|size|start|target|type|usemap|valign"
     rb"|value|width|wrap)"
     rb"=\"[\w%.,;+# -]*+\"(?![^ ])"
