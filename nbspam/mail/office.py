@@ -22,16 +22,15 @@ _WITHOUT_OWN_TEXT = re.compile(
 _ATTRIBUTE = re.compile(rb'(?<![\w:-])([\w:-]++)="([^"<>]*)"')
 _POINTS = re.compile(rb"(\d{1,6}(?:\.\d{1,6})?)(?:pt)?$")
 
-# The prefix that the patterns expect for a namespace, if it is not the namespace's own name.
+# The prefixes that the patterns expect for namespaces.
 _PREFIXES = {
     b"wordprocessingml": b"w", b"drawingml": b"a", b"presentationml": b"p", b"spreadsheetml": b"",
     b"officeDocument": b"r", b"package": b"", b"drawing": b"draw", b"xsl-fo-compatible": b"fo",
+    **{name: name for name in b"office style text table presentation".split()},
 }  # fmt: skip
 _NAMESPACE = re.compile(
-    rb'xmlns(?::([\w.-]{1,40}))?="'
-    rb"(?:http://[\w.]{1,40}/(?:ooxml/)?(\w{1,20}ml|officeDocument|package)/(?:2006/)?"
-    rb"(?:main|relationships)|urn:[\w:]{1,40}:xmlns"
-    rb':(office|style|text|table|drawing|presentation|xsl-fo-compatible):1\.0)"'
+    rb'xmlns(?::([\w.-]{1,40}))?="(?:http://[\w.]{1,40}/(?:ooxml/)?|urn:[\w:]{1,40}:xmlns:)'
+    rb'(%b)[/:](?:2006/)?(?:main|relationships|1\.0)"' % b"|".join(_PREFIXES)
 )
 _NAME = re.compile(rb"(?<=[\s</])([\w.-]{1,40}):(?=\w)")
 _PLAIN_NAME = re.compile(rb"</?(?=\w++[\s/>])")
@@ -54,10 +53,8 @@ class TextLook(NamedTuple):
 
 def with_usual_prefixes(xml: bytes) -> bytes:
     """Return XML with the prefixes of names that the patterns know; a file may have others."""
-    usual: dict[bytes, bytes] = {}
-    for prefix, *names in _NAMESPACE.findall(xml):
-        name = b"".join(names)
-        usual.setdefault(prefix, _PREFIXES.get(name, name))
+    # What a prefix stands for first counts.
+    usual = {prefix: _PREFIXES[name] for prefix, name in reversed(_NAMESPACE.findall(xml))}
     if all(prefix == name for prefix, name in usual.items()):
         return xml
     if plain := usual.get(b""):
