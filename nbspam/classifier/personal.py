@@ -52,10 +52,6 @@ class OwnCounts(NamedTuple):
     sent_mail: SentMail | None = None  # the user's own; None: the shared model's counts
     cutoffs: Cutoffs | None = None  # the user's own; None: the rule for everybody's mail
 
-    def columns(self, keys: Keys) -> Integers:
-        """Return the place of each key, -1 for unknown keys; same shape as keys."""
-        return find(self.keys, keys)
-
     @property
     def n_bytes(self) -> int:
         """The memory of its arrays."""
@@ -123,7 +119,7 @@ def entries_of(documents: Documents, owners: Sequence[OwnCounts | None]) -> Toke
         if own is not None:
             found.class_count[row] = own.class_count
             entries = slice(offsets[row], offsets[row + 1])
-            column = own.columns(keys[entries])
+            column = find(own.keys, keys[entries])
             found.is_met[entries] = is_met = column >= 0
             found.values[entries][is_met] = own.values[column[is_met]]
     return found
@@ -339,7 +335,7 @@ def _corrections(
     if not len(own.keys):
         return np.zeros(0, np.float32)
     known = known_of(shared, documents.tokens)
-    column = own.columns(documents.tokens).take(documents.columns)
+    column = find(own.keys, documents.tokens).take(documents.columns)
     met = column >= 0  # a model that was pruned has forgotten tokens of its messages
     values = np.where(met[:, None], own.values[column], 0.0)
     class_count = np.tile(own.class_count, (len(y), 1))

@@ -23,10 +23,10 @@ from nbspam.errors import InputError, UsageError, check_number
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import Item
-from nbspam.tokens.items_to_messages import chunk_by_chunk
+from nbspam.tokens.items_to_messages import chunks_of
 from nbspam.tokens.sparse import Documents, Vocabulary, join, no_documents, smallest, stacked
 from nbspam.verdicts import Skipped
-from nbspam.workers import Workers
+from nbspam.workers import Workers, ordered_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,8 @@ def read_corpus(
     """Return all labelled items as one corpus, and the items that were skipped."""
     parts: list[LessonBatch] = []
     skipped: list[Skipped] = []
-    for part, failures in chunk_by_chunk(partial(_read_chunk, settings), items, jobs):
+    read = partial(_read_chunk, settings)
+    for part, failures in ordered_map(read, chunks_of(items, jobs), jobs):
         parts.append(part)
         skipped.extend(failures)
     whole = _joined(parts)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.delivery import maildir
 from nbspam.delivery.account_look import (
     JUNK,
     NOT_JUNK,
@@ -24,17 +25,6 @@ from nbspam.delivery.account_look import (
     PlacedMessage,
     ReadHead,
     need_of,
-)
-from nbspam.delivery.maildir import (
-    MOVING,
-    SORTING_PATIENCE,
-    SortedMessage,
-    SortingChoices,
-    SortingReport,
-    check_apart,
-    sorting_classifier,
-    sorting_lack,
-    sorting_model,
 )
 from nbspam.errors import InputError, LostError
 from nbspam.imap.accounts import AccessBook, ImapUrl
@@ -61,22 +51,22 @@ class AccountToSort(NamedTuple):
     url: ImapUrl  # its folder is where new mail arrives; "": INBOX
     book: AccessBook
     model_path: str
-    choices: SortingChoices
+    choices: maildir.SortingChoices
     rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
 
-    def sort_once(self, session: AccountSession, day: int, report: SortingReport) -> None:
+    def sort_once(self, session: AccountSession, day: int, report: maildir.SortingReport) -> None:
         """Look at the account once, by a session; raises NbspamError.
 
         day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
         """
         memory = AccountMemory(self.model_path, self.url.account, not self.choices.dry_run)
-        with closing(memory), memory.alone(SORTING_PATIENCE):
+        with closing(memory), memory.alone(maildir.SORTING_PATIENCE):
             AccountSorter(self, session, memory, day, report).sort()
 
 
-def sort_account(account: AccountToSort, day: int) -> SortingReport:
+def sort_account(account: AccountToSort, day: int) -> maildir.SortingReport:
     """Look at an account once; raises NbspamError."""
-    report = SortingReport()
+    report = maildir.SortingReport()
     with AccountSession(account.url, account.book) as session:
         account.sort_once(session, day, report)
     return report
@@ -94,12 +84,12 @@ class AccountSorter:
         session: AccountSession,
         memory: AccountMemory,
         day: int,
-        report: SortingReport,
+        report: maildir.SortingReport,
     ) -> None:
         self.account, self.choices = account, account.choices
         self.session, self.memory = session, memory
         self._day, self.report = day, report
-        self._judge = sorting_classifier(account.model_path, account.rule_of)
+        self._judge = maildir.sorting_classifier(account.model_path, account.rule_of)
         self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._look = AccountLook(session, memory)
@@ -145,7 +135,9 @@ class AccountSorter:
                 f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
                 " --tag"
             )
-        check_apart(self.account.url.account, filter(None, (self.inbox, self.spam, self.unsure)))
+        maildir.check_apart(
+            self.account.url.account, filter(None, (self.inbox, self.spam, self.unsure))
+        )
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place
@@ -257,7 +249,7 @@ class AccountSorter:
             self._settle([*put_there, *(each for each, _ in self._lessons)])
             return
         if put_there:
-            model = sorting_model(self.account.model_path)
+            model = maildir.sorting_model(self.account.model_path)
             for batch in self._verdicts(put_there):
                 unlike = [
                     each
@@ -288,13 +280,13 @@ class AccountSorter:
             except LostError as error:
                 lost = error
 
-        with shared_lessons(sorting_model(self.account.model_path)) as model:
+        with shared_lessons(maildir.sorting_model(self.account.model_path)) as model:
             outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
         self._report_lessons(taught)
         self._settle([each for each, _ in taught])
-        self._judge = sorting_classifier(self.account.model_path, self.account.rule_of)
+        self._judge = maildir.sorting_classifier(self.account.model_path, self.account.rule_of)
         if lost is not None:
             raise lost
 
@@ -325,7 +317,7 @@ class AccountSorter:
         messages = self._needs[Need.VERDICT]
         if not messages:
             return
-        self.report.lack = sorting_lack(self._judge[0])
+        self.report.lack = maildir.sorting_lack(self._judge[0])
         if self.report.lack is not None:  # they are judged again, when the model can
             for batch in self._verdicts(messages[:_MOST_AGAIN]):
                 self.report.judged += (
@@ -357,7 +349,7 @@ class AccountSorter:
         if target is not None and not self.choices.dry_run:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
-            moving = [(each.digest, LeftMessage(MOVING, each.keyword)) for each in first]
+            moving = [(each.digest, LeftMessage(maildir.MOVING, each.keyword)) for each in first]
             self.memory.leave(moving, self._day)
             self._open(self.inbox)
             try:
@@ -496,8 +488,10 @@ class AccountSorter:
 
     def _sorted(
         self, each: PlacedMessage, label: str, p: float | None = None, target: str | None = None
-    ) -> SortedMessage:
-        return SortedMessage(self._name(each), label, p, target, self._ids.get(each.digest))
+    ) -> maildir.SortedMessage:
+        return maildir.SortedMessage(
+            self._name(each), label, p, target, self._ids.get(each.digest)
+        )
 
     def _name(self, each: PlacedMessage) -> str:
         return str(self.account.url.of_folder(each.folder).of_message(each.validity, each.uid))

@@ -46,14 +46,15 @@ _PIECE = re.compile(
 )
 # Within Authentication-Results: a quoted string, an escaped character, a parenthesis, other text.
 _RESULT_PIECE = re.compile(rb'"((?:[^"\\]|\\.)*+)"|\\.|([()])|([^"()\\]++)', re.DOTALL)
-_RESULT = re.compile(rb"\s*+([\w-]++)\s*+(?:/\s*+\d++\s*+)?=\s*+([\w-]++)")
+_RESULT = re.compile(
+    rb"\s*+(spf|dkim|dmarc|arc)\s*+(?:/\s*+\d++\s*+)?="
+    rb"\s*+(none|pass|fail|softfail|policy|neutral|temperror|permerror)(?![\w-])"
+)
 # The domain that signed, or that the envelope or the sender named: behind the last @, because a
 # stranger writes what stands before it.
 _CHECKED = re.compile(
     rb"\s(?:header\.d|header\.from|smtp\.mailfrom)\s*+=\s*+(?:[^\s@]*+@)*+([\w.-]++)(?![\x80-\xff])"
 )
-_METHODS = frozenset((b"spf", b"dkim", b"dmarc", b"arc"))
-_RESULTS = frozenset(b"none pass fail softfail policy neutral temperror permerror".split())
 _IN_QUOTES = bytes.maketrans(b";= \t\r\n\v\f", b"________")
 
 
@@ -187,8 +188,7 @@ def _without_comments(value: bytes) -> bytes:
 
 def _known_checks(text: bytes) -> Iterator[Check]:
     for part in text.lower().split(b";"):
-        found = _RESULT.match(part)
-        if found and found[1] in _METHODS and found[2] in _RESULTS:
+        if found := _RESULT.match(part):
             domain = _CHECKED.search(part)
             yield Check(found[1].decode(), found[2].decode(), domain[1].decode() if domain else "")
 

@@ -5,7 +5,7 @@ override a valid one; a property that cannot hide text is skipped.
 """
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from colorsys import hls_to_rgb
 from functools import lru_cache, wraps
 from itertools import pairwise
@@ -250,8 +250,10 @@ _DISPLAYS = frozenset(
     b" table-caption inline-flex inline-grid contents flow-root flow ruby ruby-text math"
     b" -webkit-box -webkit-inline-box -webkit-flex -webkit-inline-flex".split()
 )
-_POSITIONS = frozenset(b"static relative absolute fixed sticky -webkit-sticky".split())
-_FLOATS = frozenset(b"left right none inline-start inline-end".split())
+_POSITIONS = {
+    word: word for word in b"static relative absolute fixed sticky -webkit-sticky".split()
+}
+_FLOATS = {word: word for word in b"left right none inline-start inline-end".split()}
 # The size and whether it is relative, as of `lengths.read_length`.
 _SIZES = {
     b"xx-small": (9.0, False),
@@ -508,10 +510,6 @@ def _overflow(value: bytes) -> Declared:
     return {} if None in sides else dict.fromkeys(("overflow-x", "overflow-y"), any(sides))
 
 
-def _among(values: Container[bytes]) -> Callable[[bytes], bytes | None]:
-    return lambda value: value if value in values else None
-
-
 def _filter(value: bytes) -> float | None:
     """Return the opacity of filter: opacity(0); no program of today reads alpha()."""
     stated = [lengths.read_share(each) for each in _OPACITY.findall(value)]
@@ -553,8 +551,8 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"overflow": _overflow,
     b"overflow-x": _one("overflow-x", _CLIPS.get),
     b"overflow-y": _one("overflow-y", _CLIPS.get),
-    b"position": _one("position", _among(_POSITIONS)),
-    b"float": _one("float", _among(_FLOATS)),
+    b"position": _one("position", _POSITIONS.get),
+    b"float": _one("float", _FLOATS.get),
     b"transform": _one("transform", lengths.is_transformed_away, b"none"),
     b"scale": _one("scale", lengths.is_scaled_away, b"none"),
     b"letter-spacing": _one("letter-spacing", lengths.letters_overlap),

@@ -15,24 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
+from nbspam.mail import visibility
 from nbspam.mail.css import read_block
 from nbspam.mail.headers import decode_base64
-from nbspam.mail.visibility import (
-    DECIDING,
-    ELEMENT,
-    HIDDEN_RAW,
-    RAW,
-    ROOT,
-    SHOWN_RAW,
-    TAG,
-    VOID,
-    Look,
-    StartTag,
-    Style,
-    could_hide,
-    look_of,
-    start_tag,
-)
 
 if TYPE_CHECKING:
     from nbspam.mail.sheets import Context, GeneratedText, Sheet
@@ -72,7 +57,7 @@ _DECODERS = (b"atob", b"unescape", b"decodeURI")
 _FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
 _LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number of 4,301 digits
 # Closes what the markup before it may leave open.
-_CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*RAW, b"textarea"))
+_CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*visibility.RAW, b"textarea"))
 _MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
@@ -118,7 +103,7 @@ class _Tag:
 
     name: bytes
     is_start: bool  # its end follows
-    start: StartTag | None = None  # None for end tags, and where there is no text
+    start: visibility.StartTag | None = None  # None for end tags, and where there is no text
     shown: bytes = b""  # what stands in its place: a line feed, the text of an <xmp>, or nothing
     hidden: bytes | None = None  # text that is never shown, or the rules of a <style>
     facts: tuple[str, ...] = ()
@@ -214,7 +199,7 @@ def _may_have_huge_tag(html: bytes) -> bool:
 def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     written = _markup_of(trees)
-    pieces = TAG.split(written)
+    pieces = visibility.TAG.split(written)
     tags, urls, titles = _tags_of(pieces)
     different = dict.fromkeys(tags)
     names = {tag.name for tag in different}
@@ -228,7 +213,7 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
         different = dict.fromkeys(tags)
     sheet = _sheet_of(different)
     if sheet is not None and sheet.mark(trees, written):
-        pieces = TAG.split(_markup_of(trees))
+        pieces = visibility.TAG.split(_markup_of(trees))
         tags, urls, titles = _tags_of(pieces)
         different = dict.fromkeys(tags)
     facts = set().union(*[tag.facts for tag in different])
@@ -319,7 +304,7 @@ def _unescape(text: bytes) -> bytes:
 def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     """Return the tag that is written so, without brackets, and its links and titles by name."""
     content = b""
-    if is_raw := written.endswith(RAW):
+    if is_raw := written.endswith(visibility.RAW):
         written, _, content = written.partition(b">")
     plain = written.translate(_PLAIN)
     name = plain.partition(b" ")[0]
@@ -332,7 +317,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     attributes = _ATTRIBUTE.findall(plain)
     values = _values_by_type(name, dict(attributes)) if name in (b"input", b"meta") else {}
     for key, value in attributes:
-        if key in DECIDING:
+        if key in visibility.DECIDING:
             deciding[key] = _unescape(value.replace(b"&nbsp;", _HARD_SPACE))  # no blank in CSS
         if key in _TELLING and value:
             values[key] = _unescape(value)
@@ -348,7 +333,7 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
     if plain.find(b"color") >= 0 and _WHITE.search(plain):
         facts += ("text-white",)
     if not is_raw:
-        start = start_tag(name, deciding)
+        start = visibility.start_tag(name, deciding)
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
     if name == b"script":
@@ -356,26 +341,26 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         if links := _SCRIPT_LINK.findall(b" ".join([text, *coded])):
             values[b"href"] = b"\n".join(links).lower()
     shown, hidden = _raw_text(name, text, dict(attributes))
-    own = start_tag(name, deciding).style if shown else None
-    if own and look_of(ROOT, own).why:
+    own = visibility.start_tag(name, deciding).style if shown else None
+    if own and visibility.look_of(visibility.ROOT, own).why:
         shown, hidden = b"", shown
     return _Tag(name, False, None, shown, hidden, facts), values
 
 
 @lru_cache(_MAX_KNOWN)
-def _tag_of(start: StartTag, facts: tuple[str, ...]) -> _Tag:
+def _tag_of(start: visibility.StartTag, facts: tuple[str, ...]) -> _Tag:
     """Return the tag that begins an element; equal ones are one object."""
     shown = b"\n" if start.name in _BREAKING else b""
-    return _Tag(start.name, start.name not in VOID, start, shown, None, facts)
+    return _Tag(start.name, start.name not in visibility.VOID, start, shown, None, facts)
 
 
 def _raw_text(
     name: bytes, text: bytes, attributes: dict[bytes, bytes]
 ) -> tuple[bytes, bytes | None]:
     """Return the shown text of an element of text only, and its hidden text or rules of style."""
-    if name in SHOWN_RAW and text:
+    if name in visibility.SHOWN_RAW and text:
         return b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n", None
-    if name in HIDDEN_RAW:
+    if name in visibility.HIDDEN_RAW:
         return b"", _SOURCE_TAG.sub(b" ", text)
     if name == b"style" and text:
         from nbspam.mail.sheets import is_for_screen
@@ -522,12 +507,12 @@ def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
 
 def _looks(
     tags: list[_Tag], different: Iterable[_Tag], sheet: "Sheet | None"
-) -> list[tuple[int, Look]]:
+) -> list[tuple[int, visibility.Look]]:
     """Return the numbers of tags where text begins or ends to be hidden, and the looks there.
 
     Elements are followed only if some of the different tags could hide text.
     """
-    styles: dict[StartTag, Style] = {}
+    styles: dict[visibility.StartTag, visibility.Style] = {}
     followed = set(different)
     walked = sheet if sheet is not None and sheet.asks_for_relatives else None
     if walked is None:
@@ -535,15 +520,15 @@ def _looks(
         starts = {tag.start for tag in different if tag.start and tag.is_start}
         found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
         styles = {start: style for start, style in found if style}
-        if not could_hide(styles.values()):
+        if not visibility.could_hide(styles.values()):
             return []
         # As every element is closed, elements of other names can be left out.
         names = {start.name for start in styles}
         followed = {tag for tag in different if tag.name in names}
-    changes: list[tuple[int, Look]] = []
+    changes: list[tuple[int, visibility.Look]] = []
     # Names of open elements, and looks around and contexts behind them.
-    outside: list[tuple[bytes, Look, Context | None]] = []
-    look, context = ROOT, walked.root if walked else None
+    outside: list[tuple[bytes, visibility.Look, Context | None]] = []
+    look, context = visibility.ROOT, walked.root if walked else None
     for number, tag in enumerate(tags):
         if tag not in followed:
             continue
@@ -559,7 +544,7 @@ def _looks(
                 style, behind, inside, _ = walked.enter(start, context)
             if tag.is_start:
                 if style is not None and len(outside) < _MAX_DEPTH:
-                    now = look_of(look, style)
+                    now = visibility.look_of(look, style)
                 outside.append((tag.name, look, behind))
                 context = inside
             else:
@@ -571,7 +556,7 @@ def _looks(
 
 
 def _divided(
-    pieces: list[bytes], looks: list[tuple[int, Look]], facts: set[str]
+    pieces: list[bytes], looks: list[tuple[int, visibility.Look]], facts: set[str]
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the text that is shown and the texts that are not, and add facts about these.
 
@@ -579,8 +564,8 @@ def _divided(
     """
     shown: list[bytes] = []
     hidden: list[bytes] = []
-    look, done = ROOT, 0
-    for number, now in [*looks, (len(pieces) // 2, ROOT)]:
+    look, done = visibility.ROOT, 0
+    for number, now in [*looks, (len(pieces) // 2, visibility.ROOT)]:
         place = 2 * number + 1
         if not look.why:
             shown += pieces[done:place]
@@ -590,7 +575,7 @@ def _divided(
                 shown.append(b"\n")
             if _WORD.search(_unescape(text).decode("utf-8", "replace")):
                 hidden.append(text)
-                if look.why != ELEMENT:
+                if look.why != visibility.ELEMENT:
                     facts.update(("hidden-text", f"hidden-by-{look.why}"))
             elif text.isspace() and not look.is_absent:  # blanks that take room
                 shown.append(text)

@@ -341,11 +341,8 @@ def rtf_texts(data: bytes) -> tuple[bytes, bytes]:
     shown: list[tuple[str, bytes]] = []  # charset and text
     hidden: list[tuple[str, bytes]] = []
     for is_hidden, charset, text in _rtf_pieces(data):
-        if is_hidden:
-            hidden.append((charset, text))
-            continue
-        shown.append((charset, text))
-        if hidden and hidden[-1] != _BREAK:
+        (hidden if is_hidden else shown).append((charset, text))
+        if not is_hidden and hidden and hidden[-1] != _BREAK:
             hidden.append(_BREAK)
     return _joined(shown), _joined(hidden)
 

@@ -148,21 +148,16 @@ class Bells:
 
 
 def fitted(
-    n: Array,
-    mean: Array,
-    deviation: Array,
-    otherwise: Bells,
-    variance_all: Array,
-    ddof: int,
-    var_smoothing: float,
+    moments: Sequence[Array], otherwise: Bells, variance_all: Array, ddof: int, smoothing: float
 ) -> Bells:
     """Return the normal distributions with these moments, of any shape; see `NormalColumns.bells`.
 
     otherwise: the distributions where values are too few; variance_all: of all rows, (n_columns,).
     """
+    n, mean, deviation = moments
     enough = n > ddof
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), otherwise.variance)
-    variance = np.maximum(variance, np.maximum(var_smoothing * variance_all, 1 / _FARTHEST))
+    variance = np.maximum(variance, np.maximum(smoothing * variance_all, 1 / _FARTHEST))
     variance = np.where(variance_all > 0, variance, 1.0)
     return Bells(np.where((n > 0) & (variance_all > 0), mean, otherwise.mean), variance)
 
@@ -220,10 +215,10 @@ class NormalColumns(Estimator):
         the variance of all rows; all others are exact.  A column that is constant over all rows
         gets variance 1 and the same mean in every class, and so is no evidence.
         """
-        n, mean, deviation = self.value_count_, self.mean_, self.deviation_
-        all_rows = over_all_rows(n, mean, deviation)
+        moments = self.value_count_, self.mean_, self.deviation_
+        all_rows = over_all_rows(*moments)
         ddof = divisor(self.estimate) if self.ddof is None else self.ddof
-        return fitted(n, mean, deviation, all_rows, all_rows.variance, ddof, self.var_smoothing)
+        return fitted(moments, all_rows, all_rows.variance, ddof, self.var_smoothing)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -416,9 +411,7 @@ class ConditionalBells:
         return np.asarray(np.divide(total, rows, out=np.zeros_like(total), where=rows > 0))
 
     def _fitted(self, moments: Sequence[Array], otherwise: Bells) -> Bells:
-        n, mean, deviation = moments
-        variance_all = self.all_rows.variance
-        return fitted(n, mean, deviation, otherwise, variance_all, self.ddof, LEAST_SHARE)
+        return fitted(moments, otherwise, self.all_rows.variance, self.ddof, LEAST_SHARE)
 
 
 def _without(x: Array, n: Array, mean: Array, deviation: Array) -> tuple[Array, Array, Array]:

@@ -42,9 +42,10 @@ from nbspam.store import journal as journals
 from nbspam.store.assembly import NOWHERE, LessonOutlet, MessageFiling
 from nbspam.store.modelfile import Identity, Snapshot
 from nbspam.store.open import base_of
-from nbspam.tokens.items_to_messages import chunk_by_chunk
+from nbspam.tokens.items_to_messages import chunks_of
 from nbspam.tokens.sparse import Documents
 from nbspam.verdicts import Skipped
+from nbspam.workers import ordered_map
 
 # Entries of lessons (about 50 MB) that are decided on together, so that an update makes few fits.
 _MAX_ENTRIES = 4_000_000
@@ -339,7 +340,7 @@ class StoredModel:
         read = partial(read_lessons, settings)
         gathered: list[LessonBatch] = []
         n_entries = 0
-        for lessons, skipped in chunk_by_chunk(read, items, jobs):
+        for lessons, skipped in ordered_map(read, chunks_of(items, jobs), jobs):
             outcome += Outcome(skipped=tuple(skipped))
             gathered += lessons
             n_entries += sum(len(batch.messages.documents.columns) for batch in lessons)

@@ -2,10 +2,10 @@
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
@@ -15,7 +15,7 @@ from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
 from nbspam.tokens.tokenizer import batches
 from nbspam.verdicts import Skipped
-from nbspam.workers import Engine, Workers, ordered_map
+from nbspam.workers import Engine, Workers
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
 _LAST_ITEMS = 128  # items in these: E-325
@@ -27,7 +27,6 @@ _NOT_WORD = re.compile(r"[^\w]")
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 # Characters.  An array of labels gives each the room of the longest, and drops a NUL at its end.
 _LONGEST_LABEL = 1_000
-Result = TypeVar("Result")
 OpenedItem = OpenedMessage | bytes  # mail, or a text
 
 
@@ -111,13 +110,6 @@ def with_data(item: Item) -> Item:
         return item._replace(data=item.read())
     except InputError as error:
         return item._replace(problem=str(error))
-
-
-def chunk_by_chunk(
-    work: Callable[[list[Item]], Result], items: Iterable[Item], jobs: Workers
-) -> Iterator[Result]:
-    """Yield work(chunk) for every chunk of the items, in order (see `ordered_map`)."""
-    return ordered_map(work, chunks_of(items, jobs), jobs)
 
 
 def message_of_item(item: Item, settings: Settings) -> Message:

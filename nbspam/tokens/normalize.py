@@ -195,7 +195,11 @@ def with_pairs(text: bytes) -> bytes:
     """Return text in normal form with every run of a script without spaces cut into pairs."""
     if text.isascii():
         return text
-    return re.sub(_SPACELESS, _to_pairs, text.decode("utf-8", "ignore")).encode()
+    characters = text.decode("utf-8", "ignore")
+    pairs = BETWEEN_PAIRS.join
+    return re.sub(
+        _SPACELESS, lambda run: pairs(map(add, run[0], run[0][1:])) or run[0], characters
+    ).encode()
 
 
 def without_pairs(text: bytes) -> bytes:
@@ -227,9 +231,3 @@ def _in_one_alphabet(match: Any) -> str:
     n_letters = len(re.sub(LATIN_MARK, "", word))
     is_latin = latin.isascii() or 2 * sum("a" <= c <= "z" for c in word) >= n_letters
     return latin if is_latin else word
-
-
-def _to_pairs(match: re.Match[str]) -> str:
-    """Return a run of characters as overlapping pairs, separated by spaces."""
-    run = match.group()
-    return BETWEEN_PAIRS.join(map(add, run, run[1:])) or run

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nbspam.arrays import find
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import DAMPING, MOST_NATS, STRONGEST, Combination
@@ -84,7 +85,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
     by_group = [[] for _ in GROUPS]
     plain, values, steps = [], [], []
     for key, group in zip(batch.keys, batch.groups.tolist(), strict=True):
-        (column,), (place,) = table.vocabulary.columns(key[None]), own.columns(key[None])
+        (column,), (place,) = table.vocabulary.columns(key[None]), find(own.keys, key[None])
         shared_count = table.feature_count[column] if column >= 0 else np.zeros(2)
         ham, spam = shared_count + (weight * own.values[place, :2] if place >= 0 else 0)
         alpha, band = (0.1, 1.5) if group in (TEXT, SUBJECT) else (0.03, 2)

@@ -848,7 +848,7 @@ def test_a_host_without_a_name_is_tried_again_while_an_account_is_watched(box, m
 
 
 def test_a_run_waits_for_another_one_for_a_time(box, nbspam, monkeypatch):
-    monkeypatch.setattr(account, "SORTING_PATIENCE", 0.1)
+    monkeypatch.setattr(account.maildir, "SORTING_PATIENCE", 0.1)
     memory = account_look.AccountMemory(str(box.model), box.account().url.account)
     with closing(memory), memory.alone(1):
         assert complains(nbspam("sort", box.server.url()), 1, "locked by another process for 0.1")

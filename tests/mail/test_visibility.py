@@ -632,7 +632,7 @@ def test_following_only_what_could_hide_changes_nothing(html):
     html = html.replace("<option>", "")  # ends with the next tag unless elements are followed
     quick = words_of(html)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nbspam.mail.html.could_hide", lambda _: True)
+        patch.setattr("nbspam.mail.visibility.could_hide", lambda _: True)
         assert words_of(html) == quick
 
 
