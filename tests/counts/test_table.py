@@ -216,8 +216,8 @@ def test_a_tally_is_full_once_it_has_more_tokens_than_its_limit(monkeypatch):
 MAIL = PRESETS["mail"]
 BOTH = ("ham", "spam")
 # Streams of tables: of each, how many ham and spam messages have each of a few tokens.
-settings.COUNTS = st.tuples(st.integers(0, 3), st.integers(0, 3))
-TABLES = st.lists(st.dictionaries(st.integers(1, 12), settings.COUNTS, max_size=9), max_size=30)
+OF_BOTH = st.tuples(st.integers(0, 3), st.integers(0, 3))
+TABLES = st.lists(st.dictionaries(st.integers(1, 12), OF_BOTH, max_size=9), max_size=30)
 
 
 def table_of(counts):
