@@ -22,7 +22,7 @@ from nbspam.store.upkeep import BAD, findings
 from nbspam.tokens.people import learned_sent_mail
 from stored import save_state
 from stress import damage
-from support import COLUMN_MODELS, HAM, MELONS, ROOT, complains
+from support import CATEGORIES, COLUMN_MODELS, HAM, MELONS, ROOT, complains
 
 TEXTS = ("ship sail", "sail sea wave", "cloud wing bird", "wing wind", "rose leaf", "leaf oak")
 LABELLED = [(text, f"class{n // 2}") for n, text in enumerate(TEXTS)]
@@ -31,7 +31,6 @@ MAILS = [
     for label in ("ham", "spam")
     for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[:12]
 ]
-CATEGORIES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")
 CUTOFFS = cutoffs(10, 0.2)._asdict()
 SENT = b"From: me@x\nTo: p%d@x\nMessage-ID: <%d@x>\n\nhello\n"
 SENT_MAIL = learned_sent_mail(Item("", None, SENT % (n, n)) for n in range(3)).to_dict()

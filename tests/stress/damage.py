@@ -30,6 +30,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, load_tokens
 from stored import save_state
+from support import CATEGORIES, MELONS
 
 N_START, N_CHANGES = 400, 9  # messages that the model file has, and that its journal has
 WORDS = ["cheap", "pills", "buy", "now", "lunch", "friday", "meeting", "draft", "sail", "wave"]
@@ -130,27 +131,11 @@ def later(path, names, before, what):
 # ---- states ----
 
 
-def table(folder, columns):
-    rng = random.Random(1)
-    rows = [",".join([*columns, "sweet"])]
-    for _ in range(60):
-        colour, shape = rng.choice("rgb"), rng.choice(["round", "long"])
-        size, weight = (f"{rng.gauss(10 if colour == 'r' else 5, 1):.2f}" for _ in range(2))
-        cells = {"colour": colour, "shape": shape, "size": size, "weight": weight}
-        sweet = "yes" if colour == "r" else "no"
-        rows.append(",".join([*(cells[name] for name in columns), sweet]))
-    path = folder / f"{'-'.join(columns)}.csv"
-    path.write_text("\n".join(rows) + "\n")
-    return str(path)
-
-
 def models(folder):
     """Return models of all kinds: path, and what to classify."""
     mail, text = folder / "x.eml", folder / "x.txt"
     mail.write_bytes(message(random.Random(5), 5))
     text.write_text("cheap sail on friday\n")
-    mixed = table(folder, ("colour", "shape", "weight"))
-    numbers = table(folder, ("size", "weight"))
     made = {
         "mail": train(items(40, ("ham", "spam"), 0)),
         "many": train(items(60, ("a", "b", "c", "d"), 0)),
@@ -162,14 +147,13 @@ def models(folder):
     for name in with_parents:
         made[f"features {name}"] = train(items(40, ("ham", "spam"), 0), model=name, max_features=6)
     for name in ("categorical", "gaussian", "mixed", "akde", *with_parents):
-        rows = numbers if name == "gaussian" else mixed
-        made[f"table {name}"] = train(Path(rows), target="sweet", model=name)
+        drop = CATEGORIES if name == "gaussian" else ()
+        made[f"table {name}"] = train(MELONS, target="好瓜", model=name, drop=drop)
     paths = {}
     for name, model in made.items():
         path = str(folder / f"{name.replace(' ', '-')}.nbspam")
         model.save(path)
-        rows = numbers if name == "table gaussian" else mixed
-        paths[name] = path, [rows if name.startswith("table") else str(mail)]
+        paths[name] = path, [str(MELONS) if name.startswith("table") else str(mail)]
     return paths
 
 

@@ -1,14 +1,8 @@
-"""Random tables, learned by nbspam's library and command line, and by scikit-learn.
+"""Random tables, learned by nbspam's library and command line, and by scikit-learn."""
 
-`python tests/stress/peers.py` prints, for each model, the largest difference of any posterior.
-"""
-
-import csv
 import io
 import json
-import sys
-from pathlib import Path
-from typing import NamedTuple
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -17,33 +11,20 @@ from sklearn import naive_bayes as peers
 from nbspam import models
 from nbspam.cli.main import exit_status
 
-
-class Pair(NamedTuple):
-    """A model, its peer with the same parameters, and the options that say these."""
-
-    ours: object
-    theirs: object
-    options: tuple[str, ...] = ()
-
-
+# Models, peers with the same parameters, and the options that say these.
+GAUSSIAN = models.GaussianNB(estimate="mle", var_smoothing=0), peers.GaussianNB(var_smoothing=0)
 PAIRS = {
-    "bernoulli": Pair(models.BernoulliNB(), peers.BernoulliNB()),
-    "multinomial": Pair(models.MultinomialNB(), peers.MultinomialNB()),
-    "complement": Pair(
-        models.ComplementNB(class_prior="uniform"),
-        peers.ComplementNB(),
-        ("--class-prior", "uniform"),
+    "bernoulli": (models.BernoulliNB(), peers.BernoulliNB()),
+    "multinomial": (models.MultinomialNB(), peers.MultinomialNB()),
+    "complement": (
+        *(models.ComplementNB(class_prior="uniform"), peers.ComplementNB()),
+        "--class-prior=uniform",
     ),
-    "categorical": Pair(
-        models.CategoricalNB(class_prior="estimated"),
-        peers.CategoricalNB(),
-        ("--class-prior", "estimated"),
+    "categorical": (
+        *(models.CategoricalNB(class_prior="estimated"), peers.CategoricalNB()),
+        "--class-prior=estimated",
     ),
-    "gaussian": Pair(
-        models.GaussianNB(estimate="mle", var_smoothing=0),
-        peers.GaussianNB(var_smoothing=0),
-        ("--estimate", "mle"),
-    ),
+    "gaussian": (*GAUSSIAN, "--estimate=mle"),
 }
 
 
@@ -62,37 +43,32 @@ def drawn(name, rng):
     return X, y
 
 
-def table(X, y=None):
-    """Return a table in CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(f"c{j}" for j in range(X.shape[1])), *([] if y is None else ["y"])])
-    for i, row in enumerate(X.tolist()):
-        writer.writerow([*map(repr, row), *([] if y is None else [f"class {y[i]}"])])
-    return text.getvalue()
+def write_table(path, X, y=None):
+    """Write a table in CSV."""
+    rows = [[f"c{j}" for j in range(X.shape[1])], *X.tolist()]
+    labels = [] if y is None else ["y", *(f"class {label}" for label in y)]
+    for row, label in zip(rows, labels, strict=False):
+        row.append(label)
+    path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    return str(path)
 
 
 def by_command_line(name, options, X, y, folder):
     """Return the posteriors that the command line answers to the rows it has learned."""
-    (folder / "rows.csv").write_text(table(X, y))
-    (folder / "asked.csv").write_text(table(X))
+    learned, asked = write_table(folder / "rows.csv", X, y), write_table(folder / "asked.csv", X)
     model = ("-m", str(folder / "model"))
-    learn = ("--target", "y", "--model", name, *options, *model)
-    kept, sys.stdout = sys.stdout, io.TextIOWrapper(io.BytesIO(), "utf-8")
-    try:
-        assert exit_status(["table", "train", str(folder / "rows.csv"), *learn]) == 0
-        sys.stdout = out = io.TextIOWrapper(io.BytesIO(), "utf-8")
-        assert exit_status(["table", "classify", str(folder / "asked.csv"), "--json", *model]) == 0
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8")) as out:
+        learn = ["table", "train", learned, "--target", "y", "--model", name, *options, *model]
+        assert exit_status(learn) == 0
+        assert exit_status(["table", "classify", asked, "--json", *model]) == 0
         out.flush()
-        lines = out.buffer.getvalue().decode().splitlines()
-    finally:
-        sys.stdout = kept
+        lines = out.buffer.getvalue().decode().splitlines()[-len(X) :]
     return np.array([list(json.loads(line)["posterior"].values()) for line in lines])
 
 
 def differences(name, n_sets, folder, seed=0):
     """Return the largest differences by library and by command line over random tables."""
-    rng, (ours, theirs, options) = np.random.default_rng(seed), PAIRS[name]
+    rng, (ours, theirs, *options) = np.random.default_rng(seed), PAIRS[name]
     by_library, by_line = 0.0, 0.0
     for _ in range(n_sets):
         X, y = drawn(name, rng)
@@ -106,12 +82,3 @@ def differences(name, n_sets, folder, seed=0):
 @pytest.mark.parametrize("name", PAIRS)
 def test_three_hundred_tables_are_judged_as_by_scikit_learn(name, tmp_path):
     assert max(differences(name, 300, tmp_path)) < 1e-12
-
-
-if __name__ == "__main__":
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as folder:
-        for name in PAIRS:
-            found = differences(name, 300, Path(folder))
-            print(f"{name:12} 300 tables  library {found[0]:.1e}  command line {found[1]:.1e}")
