@@ -118,6 +118,21 @@ def fits(shown, printed):
     return re.fullmatch(pattern, printed) is not None
 
 
+def assert_prints(sessions, folder, names):
+    """Run sessions in a folder.  names: those of a page, and what has them really."""
+    commands = [found for text in sessions for found in COMMAND.findall(text)]
+    assert commands
+    for line, shown in commands:
+        for name, real in names.items():
+            line = line.replace(name, real)
+        done = subprocess.run(line, shell=True, cwd=folder, capture_output=True, check=False)
+        printed = done.stdout.decode().replace("\r\n", "\n")
+        for name, real in names.items():
+            printed = printed.replace(real, name)
+        printed += "\n" * (not printed.endswith("\n")) if printed else ""
+        assert fits(shown, printed), (line, printed, done.stderr)
+
+
 def test_gaps_in_an_output_stand_for_lines_and_for_text():
     assert fits("a\n...\nd\n", "a\nb\nc\nd\n")
     assert fits("a 1... c\n", "a 123 c\n")

@@ -13,7 +13,7 @@ from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open
 from nbspam.server.supervisor import _FILES
 from serving import serving
 from support import HAM, ROOT, SPAM, blocks_of, install_program, make_maildir, needs
-from test_documents import COMMAND, fits
+from test_documents import assert_prints
 
 PAGES = [
     ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc", "dovecot", "running")
@@ -40,7 +40,6 @@ def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam,
     program = install_program(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{program}:{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    sessions = blocks_of(page.read_text(), "console-served")
     (tmp_path / "password").write_text("open sesame\n")
     mail = ROOT / "corpora" / "mail"
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
@@ -52,13 +51,7 @@ def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam,
     with serving(model, tmp_path, *options) as served:
         real = {SOCKET: served.spamd, HTTP: f"127.0.0.1:{served.http}", MAIL: str(mail)}
         real[PLACE] = str(tmp_path)
-        for line, shown in [pair for text in sessions for pair in COMMAND.findall(text)]:
-            for name, value in real.items():
-                line = line.replace(name, value)
-            done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, check=False)
-            printed = done.stdout.decode().replace("\r\n", "\n").replace(str(tmp_path), PLACE)
-            printed += "" if not printed or printed.endswith("\n") else "\n"
-            assert fits(shown, printed), (line, printed, done.stderr)
+        assert_prints(blocks_of(page.read_text(), "console-served"), tmp_path, real)
 
 
 @pytest.mark.slow
