@@ -276,7 +276,7 @@ def unsorted(root: str, error: OSError) -> InputError:
 
 
 _SEEN = "S"  # the Maildir flag of a message that was read
-_FEW_HAM = 20  # messages that are too few beside ten times as much spam
+_FEW_HAM = 100  # too few beside ten times as much spam: E-358
 _OTHER_MODEL = "give a model of ham and spam with -m"
 
 

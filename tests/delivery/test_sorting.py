@@ -252,7 +252,7 @@ def test_the_first_lesson_of_a_model_says_what_it_lacks(tmp_path):
     for n in range(3, 12):
         maildir.teach(spam(n), "spam")
     maildir.put("new/3.h", spam(12))
-    assert "the model knows 1 ham beside 10 of spam, and needs 20; teach" in maildir.sort().lack
+    assert "the model knows 1 ham beside 10 of spam, and needs 100; teach" in maildir.sort().lack
     assert "new/3.h" in maildir.files
 
 
