@@ -311,7 +311,6 @@ def _too_long(number: int, most: int) -> ValueError:
 
 
 def _sample(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Take lines of about _TABLE_SAMPLE bytes."""
     size = 0
     for line in lines:
         yield line

@@ -166,25 +166,22 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     if like is not None and os.path.exists(target) and not os.path.isfile(target):
         raise _refusal(target, "not a regular file")
     name = f"{target}.lock"
-    try:
+    with writing(target):
         make_folder(parent_folder(target))
         _check_writable(target)
-    except OSError as error:
-        raise unwritable(target, error) from error
     try:
         descriptor = _open_lock(name, like or target)
     except OSError as error:
         raise unwritable(name if os.path.exists(name) else target, error) from error
     try:
-        try:
-            _lock_in_sight(descriptor, target, patience)
-        except TimeoutError as error:
-            raise ModelFileError(
-                f"{target}: locked by another process for {patience:g} seconds; wait for its end,"
-                " then try again"
-            ) from error
-        except OSError as error:
-            raise unwritable(target, error) from error
+        with writing(target):
+            try:
+                _lock_in_sight(descriptor, target, patience)
+            except TimeoutError as error:
+                raise ModelFileError(
+                    f"{target}: locked by another process for {patience:g} seconds; wait for its"
+                    " end, then try again"
+                ) from error
         yield
     finally:
         os.close(descriptor)

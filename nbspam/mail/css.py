@@ -146,7 +146,6 @@ def read_legacy_colour(value: bytes) -> Colour | None:
 
 
 def _of_hex(digits: bytes) -> Colour:
-    """Return the colour of 3, 4, 6 or 8 hexadecimal digits."""
     if len(digits) < 6:
         digits = b"".join([digits[i : i + 1] * 2 for i in range(len(digits))])
     red, green, blue, *alpha = bytes.fromhex(digits.decode())

@@ -130,7 +130,6 @@ def framed(
 
 
 def _packed(values: Values) -> tuple[bytes, bytes]:
-    """Return the lengths of four values, and the values."""
     lengths = [-1 if value is None else len(value) for value in values]
     return struct.pack("<4q", *lengths), b"".join(filter(None, values))
 

@@ -157,7 +157,6 @@ _CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
 
 
 def _pixels_of(text: bytes) -> list[float]:
-    """Return all lengths in a text in pixels."""
     return [read_pixels(each) or 0.0 for each in _NUMBERS.findall(text)]
 
 

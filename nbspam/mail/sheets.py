@@ -198,7 +198,6 @@ class _SheetText:
                 number += 1
 
     def _add_generated(self, number: int, written: bytes, parts: GeneratedParts) -> None:
-        """Add the text that a rule puts into elements."""
         pseudo = _PSEUDO_ELEMENT.match(written.strip())
         selector = _selector(pseudo[1] or b"*") if pseudo else None
         if pseudo and selector:

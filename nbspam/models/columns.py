@@ -384,7 +384,6 @@ class DistinctRows(Statistics):
         return {**self.sums, **counts._over(classes), "rows_": rows}
 
     def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
-        """Return the rows of both, or with sign -1 the remaining ones."""
         rows = np.concatenate([mine["rows_"], theirs["rows_"]])
         weight = np.concatenate([mine["row_count_"], sign * theirs["row_count_"]])
         class_count = mine["class_count_"] + sign * theirs["class_count_"]

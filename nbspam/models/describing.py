@@ -97,7 +97,6 @@ def _of_values(n_values: Any, count: Array, log_prob: Array) -> Iterator[Distrib
 def _of_numbers(
     columns: Iterable[int], model: GaussianNB | MixedNB, bells: Bells
 ) -> Iterator[Distribution]:
-    """Yield the normal distribution of each column of numbers."""
     given = (model.n_features_in_,)
     for j, column in enumerate(columns):
         mean, variance = bells.mean[:, j], bells.variance[:, j]
