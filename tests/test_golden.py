@@ -48,18 +48,13 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
     monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "model.nbspam"))
     shown = []
     for line in (
-        "train corpora/mail",
-        "classify corpora/mail/ham/0[0-5]1-*.eml",
-        "classify --json corpora/mail/spam/0[0-5]1-*.eml",
-        "eval --cv 5 corpora/mail",
-        "eval --cv 5 --json corpora/mail",
-        "words -n 10",
+        "train corpora/mail", "classify corpora/mail/ham/0[0-5]1-*.eml",
+        "classify --json corpora/mail/spam/0[0-5]1-*.eml", "eval --cv 5 corpora/mail",
+        "eval --cv 5 --json corpora/mail", "words -n 10",
         "explain -n 10 corpora/mail/spam/001-pills-plain.eml",
-        "explain --brief corpora/mail/ham/001-lunch-plain.eml",
-        "info",
-        "train corpora/nothing",
+        "explain --brief corpora/mail/ham/001-lunch-plain.eml", "info", "train corpora/nothing",
         "clasify corpora/mail",
-    ):
+    ):  # fmt: skip
         words = [sorted(glob.glob(word)) if "*" in word else [word] for word in line.split()]
         status, out, err = nbspam(*chain.from_iterable(words))
         shown.append(f"$ nbspam {line}\n{out}{err}exit {status}\n")

@@ -151,14 +151,10 @@ def test_every_page_of_the_site_looks_well_and_loads_nothing_else(browser, mailb
         page.wait_for_url(home)
         assert page.evaluate("document.cookie") == ""
         for path, title in (
-            ("", "Mail"),
-            ("?words=nothing", "Mail"),
-            (f"message?key={key_of(5)}", "number 5"),
-            ("message?key=gone", "Nothing to show"),
-            ("server", "What the server has done"),
-            ("doubtful", "Doubtful messages"),
-            ("course", "How the model is doing"),
-        ):
+            ("", "Mail"), ("?words=nothing", "Mail"), (f"message?key={key_of(5)}", "number 5"),
+            ("message?key=gone", "Nothing to show"), ("server", "What the server has done"),
+            ("doubtful", "Doubtful messages"), ("course", "How the model is doing"),
+        ):  # fmt: skip
             page.goto(home + path)
             assert page.locator("h1").inner_text() == title
             assert_looks_well(page)

@@ -228,13 +228,10 @@ def test_metrics_tell_messages_lessons_and_troubles_by_kind():
     found = samples(tally, model_age_seconds=12.5)
 
     for name, value in (
-        (("messages_total", "spam"), 2),
-        (("messages_total", "unsure"), 0),
-        (("lessons_total", "moved"), 1),
-        (("troubles_total", "busy"), 4),
-        (("held_bytes",), 1024),
-        (("model_age_seconds",), 12.5),
-    ):
+        (("messages_total", "spam"), 2), (("messages_total", "unsure"), 0),
+        (("lessons_total", "moved"), 1), (("troubles_total", "busy"), 4),
+        (("held_bytes",), 1024), (("model_age_seconds",), 12.5),
+    ):  # fmt: skip
         assert found[f"nbspam_{name[0]}", *name[1:]] == value
     for name, kinds in (("messages", VERDICTS), ("lessons", LESSONS), ("troubles", TROUBLES)):
         assert {key[-1] for key in found if key[0] == f"nbspam_{name}_total"} == set(kinds)

@@ -176,12 +176,9 @@ def test_an_aborted_message_leaves_nothing_behind():
 def test_what_is_no_milter_is_closed_and_counted_and_macros_may_be_cut():
     for pieces in (
         [b"\0\0\0\0"],  # no command
-        [b"\xff\xff\xff\xffO"],
-        [b"GET / HTTP/1.0\r\n\r\n"],
-        [packet(b"O", b"\0\0")],
-        [offer(1)],
+        [b"\xff\xff\xff\xffO"], [b"GET / HTTP/1.0\r\n\r\n"], [packet(b"O", b"\0\0")], [offer(1)],
         [OFFER, packet(b"?")],
-    ):
+    ):  # fmt: skip
         client = talk(*pieces)
         assert client.is_over
         assert client.desk.tally.total("trouble malformed") == 1

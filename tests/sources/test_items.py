@@ -367,21 +367,15 @@ def test_an_empty_source_among_others_is_told_and_passed_over(nbspam, tmp_path):
     assert nbspam("update", "-m", model, "--spam", junk, "--ham", junk / "cur")[0] == 1
 
 
-REFUSALS = {  # the error of each format for a folder and for a file; None: it is read
-    "eml": (None, None),
-    "mbox": (None, None),
-    "maildir": ("not a Maildir", "a file, but --format maildir is a folder"),
-    "mh": ("no messages found", "a file, but --format mh is a folder"),
-    "classes": (None, "a file, but --format classes is a folder"),
-    "trec": ("a folder, but --format trec is a file", "line 1: not `class path`"),
-    "tar": ("a folder, but --format tar is a file", "cut off, its end is missing"),
-    "zip": ("a folder, but --format zip is a file", "damaged .File is not a zip file."),
-    "parquet": ("a folder, but --format parquet is a file", "damaged, or no parquet"),
-    "csv": ("a folder, but --format csv is a file", "no known text column"),
-    "tsv": ("a folder, but --format tsv is a file", None),
-    "jsonl": ("a folder, but --format jsonl is a file", "line 1: not JSON"),
-    "fasttext": ("a folder, but --format fasttext is a file", None),
-}
+IN_FILES = ["trec", "tar", "zip", "parquet", "csv", "tsv", "jsonl", "fasttext"]
+IN_FOLDERS = ["maildir", "mh", "classes"]
+OF_A_FOLDER = {"maildir": "not a Maildir", "mh": "no messages found"}  # what each format says
+OF_A_FOLDER |= {name: f"a folder, but --format {name} is a file" for name in IN_FILES}
+OF_A_FILE = {name: f"a file, but --format {name} is a folder" for name in IN_FOLDERS} | {
+    "trec": "line 1: not `class path`", "tar": "cut off, its end is missing",
+    "zip": "damaged .File is not a zip file.", "parquet": "damaged, or no parquet",
+    "csv": "no known text column", "jsonl": "line 1: not JSON",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -389,7 +383,7 @@ REFUSALS = {  # the error of each format for a folder and for a file; None: it i
 def test_each_format_works_or_names_the_mistake(name, format, tmp_path):
     write(tmp_path / "folder" / "sub" / "m.eml")
     path = write(tmp_path / "file", b"1,2,3\n").with_name(name)
-    refusal = REFUSALS[format][name == "file"]
+    refusal = (OF_A_FILE if name == "file" else OF_A_FOLDER).get(format)
     if refusal is None:
         assert len(read(path, format=format)) == 1
     else:

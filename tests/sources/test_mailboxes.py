@@ -182,14 +182,11 @@ def test_too_long_a_message_is_truncated_and_the_next_is_found(size, monkeypatch
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"From x", b""),
-        (b"From x\n", b""),
-        (b"From x\n\n", b""),
-        (b"From x\n\n\n", b"\n"),
+        (b"From x", b""), (b"From x\n", b""), (b"From x\n\n", b""), (b"From x\n\n\n", b"\n"),
         (b"From x\nA: 1\n", b"A: 1\n"),
         (b"A: >From here\n>>From y\n", b"A: >From here\n>From y\n"),
     ],
-)
+)  # fmt: skip
 def test_unwrap_undoes_what_the_mbox_added(raw, message):
     assert mailboxes.unwrap(raw) == message
 

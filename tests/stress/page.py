@@ -62,13 +62,11 @@ class Page:
 
 
 PAGES = {
-    "the list": "/",
-    "a search for markup": "/?words=" + quote(HOSTILE),
-    "a search for SQL": "/?words=" + quote("' OR 1=1 -- %_"),
-    "the course": "/course",
+    "the list": "/", "a search for markup": "/?words=" + quote(HOSTILE),
+    "a search for SQL": "/?words=" + quote("' OR 1=1 -- %_"), "the course": "/course",
     "the doubtful": "/doubtful",
     **{f"read: {name}": f"/message?key={n}.M1.host" for n, name in enumerate(MAIL)},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -56,12 +56,10 @@ def test_verdicts_count_on_the_day_on_which_messages_arrived(database, berlin):
     for key, arrived, label in (
         ("a", at(1, 0, 0), "ham"),
         ("b", at(1, 23, 59), "spam"),  # of a day of 23 hours
-        ("c", at(0, 0, 0), "unsure"),
-        ("d", at(0, 23, 59), "spam"),
+        ("c", at(0, 0, 0), "unsure"), ("d", at(0, 23, 59), "spam"),
         ("e", at(-3), "spam"),  # its clock is wrong
-        ("f", at(DAYS - 1, 0, 0), "ham"),
-        ("g", at(DAYS, 23, 59), "ham"),
-    ):
+        ("f", at(DAYS - 1, 0, 0), "ham"), ("g", at(DAYS, 23, 59), "ham"),
+    ):  # fmt: skip
         note(database, key, arrived, label)
     note(database, "h", at(1), "unjudged", 0.5, told="spam")
     expected = {DAYS - 1: (1, 0, 0, 0, 0, 0), 1: (1, 0, 1, 0, 0, 0), 0: (0, 1, 2, 0, 0, 0)}

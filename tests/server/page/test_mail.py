@@ -92,13 +92,10 @@ def test_one_message_is_counted_in_the_singular_and_has_no_time_in_an_mbox(page,
 @pytest.mark.usefixtures("three")
 def test_the_list_is_searched_and_ordered(page):
     for query, numbers in (
-        ("order=unsure", [3, 1, 2]),
-        ("verdict=spam", [2]),
-        ("words=NUMBER+2", [2]),
-        ("words=3%40a", [3]),
-        ("verdict=ham&words=2", []),
+        ("order=unsure", [3, 1, 2]), ("verdict=spam", [2]), ("words=NUMBER+2", [2]),
+        ("words=3%40a", [3]), ("verdict=ham&words=2", []),
         ("start=x&order=%00&verdict=%3Cb%3E", [3, 2, 1]),
-    ):
+    ):  # fmt: skip
         found = page.shown(f"/?{query}")
 
         links = [text for text in found.within("a") if text.startswith("number")]

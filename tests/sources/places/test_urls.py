@@ -418,15 +418,11 @@ def site(kind, folder):
 @pytest.mark.parametrize(
     ("path", "labels"),
     [
-        ("ham/1.eml", [None]),
-        ("ham/1.eml?signature=x", [None]),
-        ("box.mbox", [None, None]),
-        ("texts.csv", ["ham", "spam"]),
-        ("lines", ["ham", "spam", "ham"]),
-        ("mail.tar.gz", ["ham", "ham", "spam", "spam"]),
-        ("ham/", [None, None]),
+        ("ham/1.eml", [None]), ("ham/1.eml?signature=x", [None]), ("box.mbox", [None, None]),
+        ("texts.csv", ["ham", "spam"]), ("lines", ["ham", "spam", "ham"]),
+        ("mail.tar.gz", ["ham", "ham", "spam", "spam"]), ("ham/", [None, None]),
     ],
-)
+)  # fmt: skip
 def test_files_and_listed_folders_are_read(path, labels, site, folder):
     items = list(read_items([site + path]))
     assert [item.label for item in items] == labels
