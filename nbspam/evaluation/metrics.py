@@ -145,7 +145,7 @@ def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers,
     """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first.
 
     Shapes (n_scores + 1,): a row for each distinct score, after that of no document, whose cutoff
-    is infinite.  Divided by their last numbers, ham and spam are the ROC curve.
+    is infinite.  Divided by their last numbers, ham and spam are the ROC curve.  score: nats.
     """
     values = np.asarray(score, np.float64)
     # A stable sort takes one pass if the scores are sorted already, as in the bootstrap.

@@ -242,7 +242,7 @@ class Scored:
     def predict(self, X: Any) -> Labels:
         """Return the most probable class of each document; the first one of equals.
 
-        Equal to nine digits: the same terms, added in another order, differ in their last ones.
+        Equal to nine decimals: the same terms, added in another order, differ in their last ones.
         """
         joint = self.joint_log_proba_or_prior(X)
         best = (joint >= joint.max(axis=1, keepdims=True) - 1e-9).argmax(axis=1)

@@ -392,14 +392,14 @@ def _mbox_items(
     """
     from nbspam.sources.mailboxes import gmail_class, is_gone, mbox_messages, unwrap
 
-    pieces = iter(partial(stream.read, _MBOX_CHUNK), b"")
+    pieces: Iterator[bytes] = iter(partial(stream.read, _MBOX_CHUNK), b"")
     start = (head or next(pieces, b"")).removeprefix(BOM_UTF8)
-    chunks: Iterable[bytes] = chain(filter(None, (start,)), pieces)
+    pieces = chain(filter(None, (start,)), pieces)
     if start.startswith(files.MARKS_OF_UTF_16):
-        chunks = map(str.encode, iterdecode(chunks, "utf-16", "replace"))
+        pieces = map(str.encode, iterdecode(pieces, "utf-16", "replace"))
     if b"\n" not in start:  # of a Mac before 2001
-        chunks = (chunk.replace(b"\r", b"\n") for chunk in chunks)
-    messages = mbox_messages(chunks)
+        pieces = (piece.replace(b"\r", b"\n") for piece in pieces)
+    messages = mbox_messages(pieces)
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         if name == "-" or not is_gone(first[0], 0):
