@@ -58,15 +58,6 @@ def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
     return found
 
 
-def children(parents: Parents) -> list[list[int]]:
-    """Return the children of each node."""
-    to: list[list[int]] = [[] for _ in parents]
-    for child, its_parents in enumerate(parents):
-        for parent in its_parents:
-            to[parent].append(child)
-    return to
-
-
 def moral_graph(parents: Parents, nodes: Iterable[int] | None = None) -> set[tuple[int, int]]:
     """Return the edges (low, high) of the moral graph.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers, checked_seed
 from nbspam.errors import UsageError
-from nbspam.models.graphs import ancestors, children, separated, topological_order
+from nbspam.models import graphs
 from nbspam.models.network import Network, infer
 from nbspam.printing import tracked
 
@@ -126,10 +126,10 @@ class _Chains:
         rng: np.random.Generator,
     ) -> None:
         self.network = network
-        self.children = children(network.parents)
-        self.relevant = ancestors(network.parents, {*targets, *evidence})
+        self.children = graphs.parents_of(graphs.arrows_of(network.parents).T)
+        self.relevant = graphs.ancestors(network.parents, {*targets, *evidence})
         self.evidence, unknown = evidence, self.relevant - evidence.keys()
-        self.free = [i for i in topological_order(network.parents) if i in unknown]
+        self.free = [i for i in graphs.topological_order(network.parents) if i in unknown]
         self.values: Integers = np.zeros((CHAINS, len(network.names)), np.int64)
         for node, value in evidence.items():
             self.values[:, node] = value
@@ -349,4 +349,4 @@ def independent(named: NamedNetwork, one: str, other: str, given: Iterable[str])
         raise UsageError(
             f"--independent {one} {other}: not two variables without evidence; name two others"
         )
-    return separated(network.parents, [a], [b], known)
+    return graphs.separated(network.parents, [a], [b], known)

@@ -278,7 +278,7 @@ def test_the_five_independences_of_figure_7_4_and_the_v_structure():
     for a, b, c in ((2, 3, 0), (3, 4, 1), (2, 1, 0), (2, 4, 0), (2, 4, 1)):
         assert graphs.separated(MELON, [a], [b], [c])
     assert graphs.ancestors(MELON, [3]) == {0, 1, 3}
-    assert graphs.children(MELON) == [[2, 3], [3, 4], [], [], []]
+    assert graphs.parents_of(graphs.arrows_of(MELON).T) == ((2, 3), (3, 4), (), (), ())
     assert graphs.topological_order(((1,), (2,), ())) == [2, 1, 0]
     with pytest.raises(UsageError, match="network: its arrows lead round in a circle"):
         graphs.topological_order(((1,), (0,), ()))
