@@ -75,7 +75,6 @@ class CommandLine:
         return out
 
     def json(self, *arguments, stdin=b""):
-        """Return what a command that succeeds prints with --json."""
         status, out, err = self(*arguments, "--json", stdin=stdin)
         assert status == 0, err
         return json.loads(out)

@@ -162,7 +162,6 @@ class MailServer:
             os.chown(path, self.owner.pw_uid, self.owner.pw_gid, follow_symlinks=False)
 
     def leave(self):
-        """End the connections of users."""
         while self.idle:
             self.idle.popitem()[1].shutdown()
 
@@ -176,7 +175,6 @@ class MailServer:
         self.start()
 
     def named(self, folder):
-        """Return the server's name of a folder."""
         return folder if folder == "INBOX" else self.prefix + folder
 
     def quoted(self, folder):
@@ -212,7 +210,6 @@ class MailServer:
         return client
 
     def put(self, folder, *messages, user=None, flags=""):
-        """Append messages to a folder, which is made if there is none."""
         with self.client(user) as client:
             client.create(self.quoted(folder))
             for data in messages:
@@ -241,7 +238,6 @@ class MailServer:
 
     @property
     def folders(self):
-        """The names of the folders that somebody's account has."""
         with self.client() as client:
             lines = [line for line in client.list()[1] if line and b"\\Noselect" not in line]
         names = [re.fullmatch(rb'.*? "."? (?:"(.*)"|(.*))', line).groups() for line in lines]
@@ -254,7 +250,6 @@ class MailServer:
             client.expunge()
 
     def move(self, data, source, target, user=None):
-        """Move a message as its user does."""
         with self.client(user, source) as client:
             found = self.uid_of(client, data)
             assert client.uid("MOVE", found, self.quoted(target))[0] == "OK"
@@ -413,7 +408,6 @@ needs = {
 
 @contextlib.contextmanager
 def mail_server(kind=Dovecot, **options):
-    """Run a server until the block ends."""
     with tempfile.TemporaryDirectory(prefix="mail") as name:
         Path(name).chmod(0o755)  # everybody may enter, unlike pytest's folders
         server = kind(Path(name), **options)

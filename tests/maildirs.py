@@ -31,7 +31,6 @@ class Maildir:
 
     @property
     def files(self):
-        """Where every message is, by path."""
         found = (p for p in self.root.rglob("*") if p.parent.name in ("cur", "new", "tmp"))
         return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
 
@@ -84,7 +83,6 @@ def put(root, number, data=None, part="new"):
 
 
 def key_of(number):
-    """Return by what the page knows a message."""
     return f"{number}.M1.host"
 
 

@@ -85,7 +85,6 @@ def milter_mail(message=SPAM, *headers, to=(b"<c@d.example>",), end=True):
 
 
 def packets(answer):
-    """Return the commands and data in an answer."""
     found = []
     while answer:
         (length,) = struct.unpack_from(">I", answer)

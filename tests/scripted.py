@@ -218,7 +218,6 @@ async def go_on(at):
 
 
 async def until(true):
-    """Wait until a function returns something true, and return that."""
     async with asyncio.timeout(PATIENCE):
         while not (found := true()):
             await asyncio.sleep(0.005)
@@ -232,7 +231,6 @@ async def settled():
 
 
 def outcome_word(lesson):
-    """Return the word for the outcome of a lesson."""
     kinds = ("learned", "moved", "already_known", "unlearned", "unknown")
     return " ".join(kind for kind in kinds if getattr(lesson, kind))
 

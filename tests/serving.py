@@ -49,7 +49,6 @@ class Served:
         until(lambda: set(self.pids).isdisjoint(before) and self.pids)
 
     def ask(self, data, timeout=PATIENCE):
-        """Return the answer to bytes that a client of spamd sends."""
         return ask(self.spamd, data, timeout)
 
     def metrics(self):
@@ -86,7 +85,6 @@ def connected(address, timeout=PATIENCE):
 
 
 def is_refused(address):
-    """Return whether nobody listens at an address."""
     try:
         connected(address).close()
     except ConnectionRefusedError:
@@ -203,7 +201,6 @@ class Browser:
 
 
 def until(true, seconds=PATIENCE):
-    """Wait until a function returns something true, and return that."""
     end = time.monotonic() + seconds
     while not (found := true()):
         assert time.monotonic() < end, "it did not happen"

@@ -215,7 +215,6 @@ class RealLog:
         self.start()
 
     def prepare(self):
-        """Make what the server needs on disk."""
         if self.disk:
             options = ["-o", f"size={self.disk}m,mode=777", "none", str(self.folder)]
             subprocess.run(["mount", "-t", "tmpfs", *options], check=True)
@@ -266,7 +265,6 @@ class RedisServer(RealLog):
         return f"{'rediss' if self.tls else 'redis'}://127.0.0.1:{self.port}/lessons"
 
     def direct(self):
-        """Return a connection past nbspam."""
         import redis
 
         return redis.Redis(port=self.port)
@@ -310,7 +308,6 @@ class PostgresServer(RealLog):
         return f"postgresql://log@127.0.0.1:{self.port}/postgres/lessons{verified}"
 
     def direct(self):
-        """Return a connection past nbspam."""
         import psycopg
 
         return psycopg.connect(self.url.rpartition("/")[0], autocommit=True)

@@ -50,7 +50,6 @@ def trained(items, settings=PRESETS["mail"], day=DAY):
 
 
 def train_on(items, path, settings=PRESETS["mail"], day=DAY):
-    """Write the model of items to a file, and return its bytes."""
     return bytes_of(trained(items, settings, day), path)
 
 
@@ -60,12 +59,10 @@ def bytes_of(classifier, path):
 
 
 def whole_bytes(path):
-    """Return the bytes of the model file that would be written now."""
     return bytes_of(StoredModel(str(path)).whole(), f"{path}.copy")
 
 
 def save_state(path, state):
-    """Write a model file of a state."""
     with replacing_state(path, state):
         pass
 

@@ -92,8 +92,6 @@ def told():
 
 
 def raising(error):
-    """Return a function that raises an error, whatever it is given."""
-
     def call(*_, **__):
         raise error
 
@@ -140,7 +138,6 @@ def install_program(folder):
 
 
 def blocks_of(page, kind):
-    """Return what blocks of a kind hold in a page of the documents."""
     return re.findall(rf"^```{kind}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 
@@ -199,7 +196,6 @@ def first_mails():
 
 
 def write_mails(folder, n_docs=2):
-    """Write some messages of each class into a new folder."""
     for name, data in (("ham", HAM), ("spam", SPAM)):
         (folder / name).mkdir(parents=True)
         for n in range(1, n_docs + 1):
@@ -208,7 +204,6 @@ def write_mails(folder, n_docs=2):
 
 
 def write_files(folder, files):
-    """Write files, whose contents are given by their paths, into a folder."""
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)

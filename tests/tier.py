@@ -24,7 +24,6 @@ def function_of(test):
 
 
 def mark_slow(items):
-    """Mark the tests of the functions that are listed."""
     slow = set(LIST.read_text("utf-8").split())
     for item in items:
         if function_of(item.nodeid) in slow:

@@ -48,13 +48,11 @@ class Visitor(TestClient):
         return self.post("/list", data={"form": self.form, **form})
 
     def shown(self, path="/"):
-        """Return a page that is there."""
         answer = self.get(path)
         assert answer.status_code == 200
         return Page(answer.text)
 
     def rows(self, path="/"):
-        """Return the text of each message of a list."""
         found = re.findall(r"<li.*?</li>", self.get(path).text, re.DOTALL)
         return [Page(row).text.strip() for row in found]
 

@@ -29,7 +29,6 @@ def account(server, trained, quick_disk):
 
 
 def opened(url, model):
-    """Return the mailbox of an account as the page makes it."""
     return review_mailbox(url, str(model), book_of())
 
 

@@ -111,7 +111,6 @@ def test_batches_double_up_to_a_bound(server, monkeypatch):
 
 
 def data_of(server):
-    """Return the messages of the inbox as they are read."""
     url, options = server.url(folder="INBOX"), source_items.SourceOptions(accounts=book_of)
     return [item.data for item in source_items.read_items([url], options=options)]
 

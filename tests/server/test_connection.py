@@ -19,7 +19,6 @@ from visitors import Visitor
 
 
 def requests(data):
-    """Return the request for a verdict on a message, by protocol."""
     return {
         SpamdConnection: check(data),
         RspamdConnection: post("/checkv2", data),

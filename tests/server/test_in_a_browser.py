@@ -109,7 +109,6 @@ def top_of(row):
 
 
 def focused(page):
-    """Return the subject of the message that has the focus."""
     return page.locator("li:focus .subject").inner_text()
 
 

@@ -29,7 +29,6 @@ N = 40
 
 @pytest.fixture
 def syncs(monkeypatch):
-    """Count the files that were forced to disk."""
     found, real = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (found.append(file), real(file)))
     return found

@@ -124,7 +124,6 @@ class Postfix:
         return len(list((self.place / "queue" / "hold").rglob("*[0-9A-F]")))
 
     def review(self, model, *words):
-        """Run nbspam held; return its status, output and errors."""
         env = {**os.environ, "MAIL_CONFIG": str(self.place / "etc")}
         env["PATH"] = "/usr/bin"  # a user's, which lacks the folder of Postfix's programs
         return run_nbspam("held", "-m", model, *words, env=env)
@@ -453,7 +452,6 @@ def dovecot(own_model, place):
 
 
 def lessons(dovecot):
-    """Return the lines of the server's log about lessons, without their time."""
     lines = dovecot.served.errors.read_text().splitlines()
     return [line.partition(" ms=")[0] for line in lines if "taught=" in line]
 

@@ -30,7 +30,6 @@ def answered(*pieces, to=OFFER, **more):
 
 
 def commands(found):
-    """Return the commands of packets, as one text."""
     return b"".join(command for command, _ in found)
 
 

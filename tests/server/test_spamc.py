@@ -85,7 +85,6 @@ def spamd(request, tmp_path_factory, served_model):
 
 
 def spamc(*switches, data=SPAM):
-    """Return the status of spamc, and what it printed."""
     command = ["spamc", *map(str, switches)]
     done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=PATIENCE)
     return done.returncode, done.stdout

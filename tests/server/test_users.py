@@ -293,7 +293,6 @@ def maildir_of(user, boxes, *names):
 
 
 def mailboxes_in(folder):
-    """Return the mailboxes of users in a folder."""
     return Mailboxes(str(folder / "boxes"), str(folder / "m"), str(folder / "users"))
 
 

@@ -20,7 +20,6 @@ def _stopped_hosts():
 
 @pytest.fixture(params=SERVERS)
 def server(request, tmp_path):
-    """A server of a log."""
     with real_log(request.param, tmp_path / "server") as running:
         yield running
 

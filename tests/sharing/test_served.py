@@ -27,7 +27,6 @@ def teach(server, data, label):
 
 @pytest.fixture
 def run(nbspam):
-    """Run a command line in this process; return all that it writes."""
     return lambda *arguments: "".join(nbspam(*arguments)[1:])
 
 

@@ -199,7 +199,6 @@ def fill(folder, *names):
 
 
 def walk(path, label=None, kind=None):
-    """Yield path, label and kind of each file of mail below a folder."""
     for place in mailboxes.places(str(path), label, kind, mailboxes.FolderTree()):
         yield from place.files()
 

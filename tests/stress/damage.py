@@ -69,14 +69,12 @@ def damaged(data, rng):
 
 
 def learned(path, names):
-    """Return the names of the messages that a model knows by their own word."""
     vocabulary = load_tokens(path).table.vocabulary
     texts = {vocabulary.text(j) for j in range(len(vocabulary))}
     return {name for name in names if name in texts}
 
 
 def attempt(path, names):
-    """Return which messages a model knows, and whether something was said."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ModelWarning)
         try:

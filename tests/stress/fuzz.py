@@ -126,7 +126,6 @@ class Checker:
         ]
 
     def judge(self, data):
-        """Judge inputs as mail, all together."""
         judged = self.mail.judge([Item(f"#{n}", None, each) for n, each in enumerate(data)])
         require(judged.joint.shape == (len(data), 2), "every input has an answer")
         require(np.isfinite(judged.joint).all(), "answers are finite")
@@ -308,7 +307,6 @@ class Checker:
 
     @cached_property
     def model(self):
-        """The path of a model of mail."""
         path = str(self.folder / "mail.nbspam")
         save_classifier(path, self.mail)
         return path

@@ -111,7 +111,6 @@ def read_log(log):
 
 
 def count_acknowledged(logs):
-    """Return how many changes all writers have reported as done."""
     return sum(Path(log).read_bytes().count(b"!") for log in logs if os.path.exists(log))
 
 
@@ -195,7 +194,6 @@ def run(kills, seed, folder):
 
 
 def lost(path, logs):
-    """Return the contradictions of what is there now to what was acknowledged."""
     models = load(path), StoredModel(path).whole()
     return [each for log in logs for model in models for each in wrong(model, read_log(log))]
 

@@ -44,7 +44,6 @@ def drawn(name, rng):
 
 
 def write_table(path, X, y=None):
-    """Write a table in CSV."""
     rows = [[f"c{j}" for j in range(X.shape[1])], *X.tolist()]
     labels = [] if y is None else ["y", *(f"class {label}" for label in y)]
     for row, label in zip(rows, labels, strict=False):

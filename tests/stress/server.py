@@ -45,7 +45,6 @@ def trial(tmp_path_factory, mails, mail_classifier):
 
 
 async def opened(address):
-    """Return the two ends of a new connection, to a path or a port."""
     if isinstance(address, int):
         return await asyncio.open_connection("127.0.0.1", address)
     return await asyncio.open_unix_connection(address)
@@ -73,7 +72,6 @@ def megabytes(served):
 
 
 def n_files(served):
-    """Return how many files all workers have open."""
     return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in served.pids)
 
 
@@ -155,7 +153,6 @@ class Trial:
 
 
 def kind_of(answer, right):
-    """Return the kind of an answer."""
     if answer in right:
         return "right"
     if answer == b"":

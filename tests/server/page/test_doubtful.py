@@ -249,7 +249,6 @@ def now_in(mailbox):
 
 
 def at_rest(mailbox):
-    """Return what is known when nobody looks any more."""
     until(lambda: not now_in(mailbox).is_running)
     return now_in(mailbox)
 

@@ -10,7 +10,6 @@ HEAD = "/message?key="
 
 @pytest.fixture
 def lists(tmp_path):
-    """Return what the lists beside the page's model say."""
     return lambda: (read_lists(str(tmp_path / "m")) or AddressLists({})).verbs
 
 

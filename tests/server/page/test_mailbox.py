@@ -45,7 +45,6 @@ def box_of(path):
 
 
 def numbers_of(box):
-    """Return the numbers of messages, the newest first."""
     letters = box.newest()
     data = dict(box.read({letter.key for letter in letters}))
     return [int(heading(data[letter.key]).subject.removeprefix("number ")) for letter in letters]

@@ -24,7 +24,6 @@ async def look(reviewer, user=""):
 
 
 async def passed(reviewer):
-    """Wait until no messages wait for verdicts."""
     await until(lambda: not reviewer._passes)
 
 
@@ -215,7 +214,6 @@ def moving(tmp_path, box):
 
 
 def places(box):
-    """Return where the messages of a mailbox are."""
     return sorted(str(path.relative_to(box)) for path in box.rglob("*.M1.host*"))
 
 

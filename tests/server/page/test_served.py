@@ -27,7 +27,6 @@ def visited(model, folder, *options):
 
 
 def labels(model):
-    """Return the labels that people have told a model."""
     return list(StoredModel(str(model)).told().values())
 
 
@@ -131,7 +130,6 @@ def people(site, folder, *options):
 
 
 def verdicts(browser):
-    """Return the verdict of each message in the list, by its subject's number."""
     status, _, text = browser.ask("GET", "/")
     assert status == 200
     rows = [Page(row).text for row in re.findall(r"<li.*?</li>", text, re.DOTALL)]
