@@ -32,6 +32,7 @@ from typing import Any
 
 import click
 
+from nbspam.errors import UsageError
 from nbspam.printing import printable, watched
 
 Function = Callable[..., Any]
@@ -345,11 +346,23 @@ class Command(click.Command):
             say(f"configuration {config_path()}")
         if "model_path" in ctx.params:
             say(f"model {ctx.params['model_path']}")
-        with _progress(self.name in _AT_ONCE):
-            result = super().invoke(ctx)
+        try:
+            with _progress(self.name in _AT_ONCE):
+                result = super().invoke(ctx)
+        except UsageError as error:
+            text = str(error)
+            raise UsageError("; ".join([text, *self._configured_in(text, ctx)])) from error
         sys.stdout.flush()  # so that this line comes last where both streams are one
         say(f"took {time.perf_counter() - start:.2f} s")
         return result
+
+    def _configured_in(self, text: str, ctx: click.Context) -> Iterator[str]:
+        """Yield remarks on the options that an error names and the configuration file sets."""
+        named = re.findall("--[a-z-]+", text)
+        for option in (each for each in self.params if _long(each) in named):
+            source = ctx.get_parameter_source(str(option.name))
+            if source is click.core.ParameterSource.DEFAULT_MAP:
+                yield f"{_long(option)} is set in {config_path()}"
 
     def groups(self, ctx: click.Context) -> dict[str, list[click.Option]]:
         """Return the options by title, in the order of help: the common ones come last."""

@@ -122,6 +122,9 @@ def test_the_file_sets_options(nbspam, trained, config):
 
         assert nbspam("classify", stdin=SPAM)[1].startswith(label)
         assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
+    config.write_text("[common]\njson = true\n")
+    said = f"--json and -0: two forms of answer; leave out one; --json is set in {config}"
+    assert complains(nbspam("classify", "-0"), 2, said)
 
 
 def test_options_win_over_the_environment_and_that_over_the_file(
