@@ -326,14 +326,10 @@ class Cyrus(MailServer):
         for name in ("socket", "db"):
             (place / "run" / name).mkdir()
         names = {
-            "place": place,
-            "bin": programs,
-            "user": self.owner.pw_name,
-            "port": self.port,
-            "most": most,
-            "hides": " ".join(hides),
+            "place": place, "bin": programs, "user": self.owner.pw_name, "port": self.port,
+            "most": most, "hides": " ".join(hides),
             "idle": "" if "IDLE" in hides else _IDLED.format(bin=programs, place=place),
-        }
+        }  # fmt: skip
         files = "tls_server_cert: {}\ntls_server_key: {}" if tls else ""
         listens = f'listen="127.0.0.1:{self.tls_port}"'
         imaps = f'imaps cmd="{programs}/imapd -s -C {place}/imapd.conf" {listens}' if tls else ""

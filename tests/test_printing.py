@@ -110,9 +110,6 @@ def test_whoever_watches_gets_the_things_their_name_and_their_number():
     assert list(printing.tracked([9], "numbers")) == [9]
 
     assert seen == [
-        ("numbers", 2, 7),
-        ("numbers", 2, 8),
-        ("letters", None, "a"),
-        ("letters", 5, "b"),
+        ("numbers", 2, 7), ("numbers", 2, 8), ("letters", None, "a"), ("letters", 5, "b"),
         ("letters", 6, "c"),
-    ]
+    ]  # fmt: skip

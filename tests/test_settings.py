@@ -118,12 +118,10 @@ def test_without_choices_a_corpus_gets_its_preset(is_text, many):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("model", "complement"),
-        ("alpha", 0.1),
-        ("class_prior", "estimated"),
+        ("model", "complement"), ("alpha", 0.1), ("class_prior", "estimated"),
         ("weighting", "counts"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("many", [False, True])
 def test_choosing_part_of_a_model_gives_one_that_sums_its_evidence(name, value, many):
     settings = chosen(True, many, **{name: value})
@@ -190,12 +188,11 @@ def test_choices_that_contradict_each_other_are_refused(choices, words):
 @pytest.mark.parametrize(
     ("labels", "many"),
     [
-        ("abab", False),
-        ("abac", True),
+        ("abab", False), ("abac", True),
         (["spam", "a", "b", "c"], False),  # classes of a mail filter are believed at once
         ([None, None], False),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("is_text", [False, True])
 def test_a_look_tells_text_and_many_classes_and_loses_no_item(labels, many, is_text):
     given = items(labels, is_text)

@@ -74,14 +74,10 @@ def test_recipients_are_known_as_senders_may_spell_them():
 def test_hostile_names_become_folders_or_are_refused():
     for name, folder in (
         ("alice@example.org", "alice@example.org"),
-        ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd"),
-        ("..", "%2E."),
-        (".nbspam-0123456789abcdef", "%2Enbspam-0123456789abcdef"),
-        ("a\0b", "a%00b"),
-        ("%2e", "%252e"),
-        ("zo\u00eb", "zo%C3%AB"),
-        ("model.journal", "model.journal"),
-    ):
+        ("../../etc/passwd", "%2E.%2F..%2Fetc%2Fpasswd"), ("..", "%2E."),
+        (".nbspam-0123456789abcdef", "%2Enbspam-0123456789abcdef"), ("a\0b", "a%00b"),
+        ("%2e", "%252e"), ("zo\u00eb", "zo%C3%AB"), ("model.journal", "model.journal"),
+    ):  # fmt: skip
         assert user_folder_name(name) == folder
     for text, why in (
         ("", "no user is named"), ("<>", "no user is named"), ("a" * 201, "201 bytes"),

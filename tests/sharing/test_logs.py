@@ -245,8 +245,7 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host):
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://x/y", "not the address of a log"),
-        ("redis://127.0.0.1", "no host, or no key"),
+        ("http://x/y", "not the address of a log"), ("redis://127.0.0.1", "no host, or no key"),
         ("redis://u:secret@h/k", "give --share-password-command"),
         ("postgresql://u@h/db/t?password=secret", "give --share-password-command"),
         ("postgresql://h/table", "no database, or a table of other characters"),
@@ -258,7 +257,7 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host):
         ("redis://u:secret/@h/k", "not the address of a log"),
         ("redis://u:secret@[::1/k", "not the address of a log"),
     ],
-)
+)  # fmt: skip
 def test_addresses_that_are_none_are_refused_without_their_passwords(url, why):
     with pytest.raises(UsageError, match=why) as refused:
         open_log(url)

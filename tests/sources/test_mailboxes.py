@@ -91,14 +91,12 @@ def test_a_length_counts_if_it_leads_to_a_separator_or_the_end(wrong, n_parts, a
 @pytest.mark.parametrize(
     "line",
     [
-        b"From a@b.c Thu Aug  2 12:36:23 2002",
-        b"From - Thu Aug 22 12:36:23 2002",
-        b"From ???@??? Thu Aug 22 12:36:23 2002",
-        b'From "a b"@c.d Thu Aug 22 12:36 2002',
+        b"From a@b.c Thu Aug  2 12:36:23 2002", b"From - Thu Aug 22 12:36:23 2002",
+        b"From ???@??? Thu Aug 22 12:36:23 2002", b'From "a b"@c.d Thu Aug 22 12:36 2002',
         b"From 1234@xxx Tue Jan 01 00:00:00 +0000 2019",
         b"From nobody\nSubject: no date, but a header",
     ],
-)
+)  # fmt: skip
 def test_separators_of_many_programs_are_recognised(line):
     assert begins_with_from_line(line)
     assert len(split(FROM + b"A: 1\n\nx\n\n" + line + b"\nB: 2\n\ny\n")) == 2

@@ -235,13 +235,10 @@ async def test_mail_moves_after_it_is_learned_and_noted(moving, box, database, m
         assert places(box) == where
 
     assert steps == [
-        ("spam", "spam", ""),
-        ("spam", "spam", ""),
-        ("ham", "ham", ".Spam"),
+        ("spam", "spam", ""), ("spam", "spam", ""), ("ham", "ham", ".Spam"),
         # Moved back before it is un-learned: an undoing can be repeated.
-        ("ham", "ham", ".Spam"),
-        ("spam", "spam", ""),
-    ]
+        ("ham", "ham", ".Spam"), ("spam", "spam", ""),
+    ]  # fmt: skip
 
 
 async def test_nothing_moves_unless_wanted_and_in_a_maildir(at, moving, box, tmp_path):

@@ -97,14 +97,12 @@ def test_a_folder_that_wraps_the_others_or_is_of_macos_states_no_class(names, la
 @pytest.mark.parametrize(
     ("names", "charset"),
     [
-        (("好评", "差评"), "utf-8"),
-        (("正常邮件", "垃圾邮件"), "gbk"),
+        (("好评", "差评"), "utf-8"), (("正常邮件", "垃圾邮件"), "gbk"),
         (("收件匣", "垃圾郵件"), "big5"),
         (("受信トレイ", "ソフト"), "cp932"),  # ソ ends in the byte of a backslash
-        (("Почта", "Спам"), "cp866"),
-        (("Grüße", "Übung"), "cp437"),
+        (("Почта", "Спам"), "cp866"), (("Grüße", "Übung"), "cp437"),
     ],
-)
+)  # fmt: skip
 def test_the_charset_of_names_in_a_zip_archive_is_guessed(names, charset, tmp_path):
     stored = [name.encode(charset) for name in names]
     ascii_names = [sign * len(name) for sign, name in zip("ab", stored, strict=True)]
