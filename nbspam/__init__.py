@@ -31,19 +31,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_LIBRARY = ("train", "load", "Model", "vectorize", "cluster", "query")
 _HOME = {
-    "train": "nbspam.store.library",
-    "load": "nbspam.store.library",
-    "Model": "nbspam.store.library",
+    **dict.fromkeys(_LIBRARY, "nbspam.store.library"),
     "cross_validate": "nbspam.evaluation.result",
-    "vectorize": "nbspam.store.library",
-    "cluster": "nbspam.store.library",
-    "query": "nbspam.store.library",
     "TextClassifier": "nbspam.classifier.estimator",
     "Item": "nbspam.sources.items",
-    "Verdict": "nbspam.verdicts",
-    "Explanation": "nbspam.verdicts",
-    "Skipped": "nbspam.verdicts",
+    **dict.fromkeys(("Verdict", "Explanation", "Skipped"), "nbspam.verdicts"),
     "NbspamError": "nbspam.errors",
 }
 __all__ = [*_HOME]

@@ -363,9 +363,8 @@ def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:
 def look_at_items(items: Iterable[Item]) -> tuple[bool, bool, Iterator[Item]]:
     """Return whether items are text, whether they have more than two classes, and all of them.
 
-    The search for a third class ends after _MAX_ITEMS items or _MAX_BYTES bytes of texts;
-    a corpus that shows it later counts as one of two classes.  Raises InputError if there
-    are no items.
+    The search for a third class ends after _MAX_ITEMS items or _MAX_BYTES bytes of texts; a corpus
+    that shows it later counts as one of two classes.  Raises InputError if there are no items.
     """
     is_text, items = first_is_text(items)
     labels: set[str] = set()

@@ -127,10 +127,9 @@ def train_with_unlabelled(
 ) -> em.EMReport:
     """Return a classifier trained on labelled and unlabelled documents, with a report.
 
-    settings: from `em_chosen`.  weight: weight of an unlabelled document, at least 0; None
-    chooses it by cross-validation on the labelled ones.  hard: give each unlabelled document to
-    its most probable class.  seed: of the random folds.  Raises NotTrainedError, InputError or
-    UsageError.
+    settings: from `em_chosen`.  weight: weight of an unlabelled document, at least 0; None chooses
+    it by cross-validation on the labelled ones.  hard: give each unlabelled document to its most
+    probable class.  seed: of the random folds.  Raises NotTrainedError, InputError or UsageError.
     """
     one, skipped = read_corpus(items, settings, jobs)
     other, more_skipped = read_corpus(_without_labels(unlabelled), settings, jobs)

@@ -185,8 +185,7 @@ def entry_digest(data: bytes) -> str:
 def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
     """Yield the messages of a folder, each once, but none that are marked as deleted.
 
-    Without such a folder there are none.
-    Raises OSError if it cannot be read.
+    Without such a folder there are none.  Raises OSError if it cannot be read.
     """
     seen = set()
     # Mail readers move messages from new to cur, so in this order none is missed.

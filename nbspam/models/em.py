@@ -382,9 +382,8 @@ def completions(
 ) -> Completions:
     """Return rows with all ways to complete them; raises DataError beyond MAX_WAYS.
 
-    X: (n_rows, n_columns), NaN where missing; y: (n_rows,) class indices, below 0 where
-    missing; weight: (n_rows,).  levels: the number of values of each column, to complete missing
-    cells too.
+    X: (n_rows, n_columns), NaN where missing; y: (n_rows,) class indices, below 0 where missing;
+    weight: (n_rows,).  levels: the number of values of each column, to complete missing cells too.
     """
     sizes = [] if levels is None else levels.tolist()
     gaps = np.isnan(X) if sizes else np.zeros(X.shape, bool)

@@ -295,8 +295,7 @@ class BayesianNetwork(RowsModel):
 
     Zhou Zhihua, Machine Learning, section 7.5.  A search makes the class a parent but never a
     child, so that P(class) is the prior, as in all other models, unless class_parents makes the
-    class a node like any other.  The graph is searched again whenever rows are learnt or
-    unlearnt.
+    class a node like any other.  The graph is searched again whenever rows are learnt or unlearnt.
 
     criterion: bic, aic, mdl or likelihood.  start: tree (TAN; with class_parents the tree of Chow
     and Liu, over the class too), naive or empty.  climb: improve the start by hill climbing;

@@ -171,9 +171,8 @@ def cluster_rows(
 def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[Feature, ...]:
     """Return the features of a cluster in all columns, the most distinctive ones first.
 
-    A value is distinctive if it is more probable here than in the mean of the clusters,
-    weighted by its probability; a number counts by how many standard deviations its mean is
-    from that mean.
+    A value is distinctive if it is more probable here than in the mean of the clusters, weighted
+    by its probability; a number counts by how many standard deviations its mean is from that mean.
     """
     found: list[tuple[float, Feature]] = []
     of_columns = list(distributions(model))[1:]
