@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
@@ -39,7 +40,8 @@ _SWEEP = 1.0  # seconds between two searches for overdue requests
 FAILING = 3  # the status of a worker that failed again and again, and is to be started again
 _ELSEWHERE = 0.1  # seconds that a full worker leaves new connections to the others
 _GRACE = 0.5  # seconds in which a connection's first request may still come
-_HOUR = 3600.0  # seconds, after which a trouble that lasts is logged again
+# Seconds, after which a trouble that lasts is logged again, and troubles that are remembered.
+_HOUR, _MOST_TOLD = 3600.0, 1000
 
 
 def run_worker(service: Service, row: int, supervisor: int) -> int:
@@ -89,15 +91,15 @@ class _EventLoopWorker:
         """Return the desk of this worker, with its judge, teacher and reviewer."""
         service, model = self.service, self.service.model
         choices, limits = service.choices, service.limits
-        # The last hour of each trouble, which comes again with each batch.
-        told: dict[tuple[str, str], float] = {}
+        # The last troubles and their hours: they come again with each batch.
+        told: deque[tuple[str, str, float]] = deque(maxlen=_MOST_TOLD)
 
         def on_trouble(what: str, error: Exception) -> None:
             service.tally.add("trouble model")
-            said, hour = (what, str(error)), time.monotonic() // _HOUR
-            if told.get(said) != hour:
+            said = what, str(error), time.monotonic() // _HOUR
+            if said not in told:
                 service.log.failed(what, error)
-            told[said] = hour
+                told.append(said)
 
         users = None
         if choices.users is not None:
