@@ -34,7 +34,7 @@ from nbspam.errors import NbspamError
 from nbspam.mail.digest import digest_of
 from nbspam.mail.message import parse_message
 from nbspam.mail.parts import shared
-from nbspam.mail.verdict_headers import VERDICT, HeaderChoices, with_headers
+from nbspam.mail.verdict_headers import VERDICT, HeaderChoices, names_of, with_headers
 from nbspam.settings import TokenSettings
 from nbspam.sources.arrival import date_of
 from nbspam.sources.items import FORMATS, TABLE_FORMATS, Item, SourceOptions, read_items
@@ -197,17 +197,17 @@ class Checker:
         out = b"".join(pieces)
         # Without From_ lines: the standard library does not know those with a ">".
         read = email.message_from_bytes(b"".join(pieces[1:]))
-        for name in WANTED.names[:2]:
+        for name in names_of(WANTED)[:2]:
             require(len(read.get_all(name, [])) == 1, f"{name} is there once")
         require(str(read[VERDICT]).startswith(f"{verdict.label}, "), "the verdict is readable")
         ours = [(VERDICT, "ham")]
-        envelope, _, rest = with_headers(data, ours, WANTED.names)
+        envelope, _, rest = with_headers(data, ours, names_of(WANTED))
         if not re.search(rb"x-(nbspam|bogosity|spam)", data, re.IGNORECASE):
             require(envelope + rest == data, "all other bytes stay")
             body = re.search(rb"(?s)\n\n.*\Z", data)
             require(body is None or out.endswith(body[0]), "the body stays")
             cut = data[: len(data) // 2]
-            envelope, _, rest = with_headers(cut, ours, WANTED.names, whole=False)
+            envelope, _, rest = with_headers(cut, ours, names_of(WANTED), whole=False)
             require(envelope + rest == cut, "the bytes of a beginning stay")
 
     def mailbox(self, number, data, rng):
