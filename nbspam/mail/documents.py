@@ -240,7 +240,10 @@ _EMPTY_PARAGRAPH = re.compile(
     rb"<(w|a|text):p(?=[\s/>])[^<>]*+"
     rb"(?:(?<=/)>|>\s*+(?:</?\1:(?![pa][\s/>])[^<>]*+>\s*+){0,50}</\1:p>)"
 )
-_COMMENT_OR_DATA = re.compile(rb"<!(?:--.*?(?:-->|\Z)|\[CDATA\[(.*?)(?:\]\]>|\Z))", re.DOTALL)
+# Comments and instructions, which may look like namespaces, and data, which are text.
+_NO_MARKUP = re.compile(
+    rb"<(?:\?.*?(?:\?>|\Z)|!--.*?(?:-->|\Z)|!\[CDATA\[(.*?)(?:\]\]>|\Z))", re.DOTALL
+)
 _SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an attribute
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
@@ -292,7 +295,7 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
         left -= len(xml)
         if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
             xml = xml.decode("utf-16", "replace").encode()
-        xml = _COMMENT_OR_DATA.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
+        xml = _NO_MARKUP.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
         xml = _SINGLE_QUOTES.sub(rb'"\1"', xml).replace(b" />", b"/>")
         parts[name] = with_usual_prefixes(xml)
     return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0

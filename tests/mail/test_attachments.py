@@ -272,7 +272,7 @@ HIDDEN = "<w:r><w:rPr><w:color w:val='FFFFFF'/></w:rPr>white</w:r>"
     ("<w:t><![CDATA[a < b]]></w:t>c", "a < bc", ""),
     ("a<!-- <w:t>no text</w:t> -->b<!-- <w:t>c", "ab", ""),
     (HIDDEN + "it's", "it's", "white"),
-    (f"<n:p xmlns:n='{WORD}'>" + HIDDEN.replace("w:", "n:"), "", "white"),
+    (f"<?x xmlns:n='{ODF}'?><n:p xmlns:n='{WORD}'>" + HIDDEN.replace("w:", "n:"), "", "white"),
     (f"<p xmlns='{WORD}'>" + HIDDEN.replace("<w:", "<").replace("/w:", "/"), "", "white"),
     (f"<n:section xmlns:n='{ODF}' n:display='none'>a</n:section>b", "b", "a"),
 ])  # fmt: skip
