@@ -122,7 +122,6 @@ class Context:
     inherited: _Variables
 
 
-_NO_VARIABLES = _Variables({})
 _RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
 
 
@@ -248,7 +247,7 @@ class Sheet:
         for rule in others:
             self._add(*rule)
         self._keys = {*self._single, *self._others}
-        self.root = self._context((0, 0, 0, 0), _NO_VARIABLES)  # of a document's first element
+        self.root = self._context((0, 0, 0, 0), _Variables({}))  # of a document's first element
         # Whether rules depend on other elements, so that all of them have to be entered.
         self.asks_for_relatives = self._bits > 0 or has_variables or self.has_texts
 

@@ -275,12 +275,8 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
     (r"/* i */ .\78 {display:none}", "<p class=x>no</p>a", "a", "no"),
     ("p:hover, p::first-line {display:none}", "<p>a", "a", ""),
     ("p:not(:hover, [title]) {display:none}", "<p>no<p title=x>a", "a", "no"),
-    (
-        "p {display:none} :checked + p {display:block}",
-        "<p>no</p><input checked type=radio><p>a",
-        "a",
-        "no",
-    ),
+    ("p {display:none} :checked + p {display:block}", "<p>no</p><input checked type=radio><p>a",
+     "a", "no"),
     ("dialog {display:block}", "<dialog>a", "a", ""),
     # Brackets in strings and in escapes close nothing.
     ("i{content:'{'} p{content:'\\'}'; display:none}", "<p>no", "", "no"),
@@ -547,28 +543,24 @@ def test_a_number_of_styles_is_kept_for_a_sheet(monkeypatch):
 
 # --- laws ----------------------------------------------------------------------------------
 
-CSS = st.sampled_from(
-    [
-        "p", ".x", "#y", "*", " ", ",", "{", "}", ";", ":", "(", ")", "'", '"', "/*", "*/",
-        "\\", "@media ", "print", "and", "(min-width:", "color", "#fff", "display", "none",
-        "!important", "font-size", "1e999", "-1e-999", "px", "%", "rgb(", "hsl(", "1,",
-        "opacity", "clip", "rect(", "transform", "scale(", "matrix(", "left", "position",
-        "absolute", "font", "/", "background", "\\110000", "\\64 ", "é", "nan", "inf", "+", "-",
-        ".", "9" * 400, "margin", "zoom", "calc(", "max(", "--x:", "var(--x", "mask:gradient(",
-        "::before", "content:", "attr(id)",
-    ]
-)  # fmt: skip
-PARTS = st.sampled_from(
-    [
-        "<div style=display:none>", "<font color=white>", "<p>", "</p>", "<table>", "<td>",
-        "</td>", "</table>", "<li>", "</li>", "</font>", "</div>", "<span style='color:#fff'>",
-        "</span>", "<a href=x>", "</a>", "<tr bgcolor=black>", "<b>", "</b>",
-        "<body text=white>", "</body>", "<td style='font-size:0", "'>",
-        "<style>p {color: white}</style>", "<td bgcolor=black>", "<font color=black>", "<a>",
-        "<span style='background:#000'>", "<i style='color:red'>", "<body bgcolor=blue>",
-        "word ", "<option>",
-    ]
-)  # fmt: skip
+CSS = st.sampled_from([
+    "p", ".x", "#y", "*", " ", ",", "{", "}", ";", ":", "(", ")", "'", '"', "/*", "*/",
+    "\\", "@media ", "print", "and", "(min-width:", "color", "#fff", "display", "none",
+    "!important", "font-size", "1e999", "-1e-999", "px", "%", "rgb(", "hsl(", "1,",
+    "opacity", "clip", "rect(", "transform", "scale(", "matrix(", "left", "position",
+    "absolute", "font", "/", "background", "\\110000", "\\64 ", "é", "nan", "inf", "+", "-",
+    ".", "9" * 400, "margin", "zoom", "calc(", "max(", "--x:", "var(--x", "mask:gradient(",
+    "::before", "content:", "attr(id)",
+])  # fmt: skip
+PARTS = st.sampled_from([
+    "<div style=display:none>", "<font color=white>", "<p>", "</p>", "<table>", "<td>",
+    "</td>", "</table>", "<li>", "</li>", "</font>", "</div>", "<span style='color:#fff'>",
+    "</span>", "<a href=x>", "</a>", "<tr bgcolor=black>", "<b>", "</b>",
+    "<body text=white>", "</body>", "<td style='font-size:0", "'>",
+    "<style>p {color: white}</style>", "<td bgcolor=black>", "<font color=black>", "<a>",
+    "<span style='background:#000'>", "<i style='color:red'>", "<body bgcolor=blue>",
+    "word ", "<option>",
+])  # fmt: skip
 
 
 NUMBERS = count()
@@ -636,15 +628,13 @@ def test_following_only_what_could_hide_changes_nothing(html):
         assert words_of(html) == quick
 
 
-ATTRIBUTES = st.sampled_from(
-    [
-        "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c", "#fff",
-        "style='color:red;color:'", "style=color:red",
-        "style='color:#fff'", "style='COLOR: white;margin:0'", "style='color:rgb(255,255,255)'",
-        "style='font:a'", "style='background:url(u)'", "style='--a:none;display:var(--a)'",
-        "title=' style='", "style=' display:none'", "style='display : none;x:y'",
-    ]
-)  # fmt: skip
+ATTRIBUTES = st.sampled_from([
+    "href=a", "href=b", "src=a", "alt=x", "alt=y", "width=1", "role=none", "class=c", "#fff",
+    "style='color:red;color:'", "style=color:red",
+    "style='color:#fff'", "style='COLOR: white;margin:0'", "style='color:rgb(255,255,255)'",
+    "style='font:a'", "style='background:url(u)'", "style='--a:none;display:var(--a)'",
+    "title=' style='", "style=' display:none'", "style='display : none;x:y'",
+])  # fmt: skip
 WRITTEN = st.builds(
     lambda name, attributes: f"<{name} {' '.join(attributes)}>word ",
     st.sampled_from(("a", "img", "p", "td")),
