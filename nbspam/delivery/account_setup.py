@@ -92,7 +92,7 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
 
 
 def _unmarked(session: AccountSession, use: str, *criteria: str) -> Sequence[int]:
-    """Return the UIDs of the open folder that no mark calls deleted, or of the other class."""
+    """Return the UIDs of the open folder's messages without a mark of the other class."""
     marks = KEYWORDS["ham" if use == "junk" else "spam"]
     return session.uids(*criteria, *(word for mark in marks for word in ("UNKEYWORD", mark)))
 

@@ -383,7 +383,7 @@ def _values_by_type(name: bytes, attributes: dict[bytes, bytes]) -> dict[bytes, 
 
 
 def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
-    """Return the result of `_read_tag`, which reads tags once that differ in nothing telling.
+    """Return the result of `_read_tag`, which reads one of all tags that tell the same.
 
     Nearly all links are different, but the rests of their tags are not.
     """
@@ -431,7 +431,7 @@ def _brief(written: bytes) -> bytes:
 
 @lru_cache(_MAX_KNOWN)
 def _same_style(text: bytes) -> bytes:
-    """Return the first style attribute that says the same, which is empty if it says nothing."""
+    """Return the first style attribute that says the same as this one, b"" if it says nothing."""
     plain = text.translate(_PLAIN)
     if plain.find(b"url(") >= 0 or plain.find(b"--") >= 0:  # links and variables
         return text

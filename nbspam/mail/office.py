@@ -53,7 +53,7 @@ class TextLook(NamedTuple):
 
 def with_usual_prefixes(xml: bytes) -> bytes:
     """Return XML with the prefixes of names that the patterns know; a file may have others."""
-    # What a prefix stands for first counts.
+    # Of several namespaces of a prefix the first one counts.
     usual = {prefix: _PREFIXES[name] for prefix, name in reversed(_NAMESPACE.findall(xml))}
     if all(prefix == name for prefix, name in usual.items()):
         return xml
