@@ -1,6 +1,9 @@
 """What the page remembers: verdicts, what people said, several workers, a damaged file."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +12,7 @@ import pytest
 from nbspam.errors import ModelFileError
 from nbspam.server.page import database as stored
 from nbspam.server.page.database import Database, MessageFilter, SeenMessage
-from support import raising
+from support import ROOT, raising
 
 
 def seen(key, arrived=0.0, label="ham", **more):
@@ -145,6 +148,20 @@ def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
 
     assert sorted(numbers) == list(range(1, 17))
     assert Database(str(tmp_path / "m")).count(MessageFilter()) == 320
+
+
+def test_what_was_told_is_there_after_a_crash(tmp_path):
+    program = (
+        "import os, sys\n"
+        "from nbspam.server.page.database import Database\n"
+        "Database(sys.argv[1]).tell('a', 'spam', None, 1.0)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(tmp_path / "m")]
+
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    assert Database(str(tmp_path / "m")).last_told()[2:] == ("a", "spam", None, None)
 
 
 def damages(path):
