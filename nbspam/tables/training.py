@@ -340,6 +340,10 @@ def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSett
 
 def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
     """Raise UsageError for choices that contradict each other about columns."""
+    for option, stated in (("--values", columns.values), ("--dirichlet", choices.dirichlet)):
+        names = [name for name, _ in stated if name is not None]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(f"{option} {twice[0]}: stated twice; leave out one")
     values = dict(columns.values)
     categories = {columns.target, *columns.categorical, *values}
     for name in columns.drop:

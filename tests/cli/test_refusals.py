@@ -196,6 +196,8 @@ table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --mode
 table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
 
+table train $LIHANG --target Y -m $OTHER --values X2=S --values X2=L | --values X2: stated twice;
+table train $LIHANG --target Y -m $OTHER --dirichlet Y=1,1 --dirichlet Y=2,2 | Y: stated twice;
 table eval $LIHANG --target Y --cv 7 | has 6 rows
 table train long.csv --target y --model aode -m $OTHER | 9,000 values need 1.2 GiB, more than the 1
 train $CORPUS --model network --features 40 --max-parents 39 | need 8,192.0 GiB, more than the 0.5
