@@ -294,6 +294,7 @@ def without_comments(text: bytes) -> bytes:
     """Return CSS without comments and braces in strings, and with escapes resolved."""
     if text.find(b"/*") >= 0 or (text.find(b"{") >= 0 and _has_strings(text)):
         text = _OPAQUE.sub(_without_braces, text)
+    text = text.replace(b"\v", b"?")  # Python takes it for a blank, CSS does not
     return _ESCAPE.sub(_escaped, text) if _BACKSLASH in text else text
 
 

@@ -289,7 +289,7 @@ class StartTag:
         self.attributes = attributes  # in lower case
         keys = [b"*", name]
         if b"class" in attributes:
-            keys += [b"." + each for each in attributes[b"class"].split()]
+            keys += [b"." + each for each in attributes[b"class"].split(b" ")]
         if b"id" in attributes:
             keys.append(b"#" + attributes[b"id"].strip())
         if MARK in attributes:
