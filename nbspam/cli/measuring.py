@@ -1,7 +1,6 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
 import os
-import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -201,7 +200,7 @@ def print_trial(
     how = JudgingOptions(way, form.seed, bool(form.plot or form.report), witness)
     trial = options.trial_under(judged(how), prior, decision)
     if trial.n_known:
-        output.warn(_known_text(trial, sources))
+        output.warn(_known_text(trial))
     output.report_skipped(trial.skipped, strict)
     interval_seed = form.seed if form.intervals else None
     _show(trial, form, interval_seed)
@@ -275,11 +274,10 @@ def trial_of_model(
     return judge_classifier(classifier, items, jobs, smaller, how.witness, knows)
 
 
-def _known_text(trial: "Trial", sources: tuple[str, ...]) -> str:
+def _known_text(trial: "Trial") -> str:
     """Return a warning that says how many documents the model has learned, and of the others."""
     knows = f"the model has learned {trial.n_known:,} of these {len(trial.y):,} {trial.noun}"
-    source = shlex.join(sources) or "SOURCE"
-    better = f"nbspam eval {source} --cv 10 judges models by what they do not know"
+    better = "--cv 10 judges models by what they do not know"
     accuracy = trial.accuracy_of_unknown
     if accuracy is None:
         return f"{knows}, so this says nothing of others; {better}"

@@ -173,7 +173,7 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
     err = nbspam("eval", some)[2]
     assert err == (
         f"nbspam: the model has learned {n} of these {n} messages, so this says nothing of"
-        f" others; nbspam eval '{some}' --cv 10 judges models by what they do not know\n"
+        " others; --cv 10 judges models by what they do not know\n"
     )
     costly = "--fp-cost", 2000
     answer = nbspam.json("eval", mails, *costly)
