@@ -180,11 +180,17 @@ def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces |
         text = [position(names, name, _LEARNED) for name in learned.text]
     label = _label_of(names, folded, wanted)
     if not text:
-        text = [folded.index(name) for name in TEXT_NAMES if name in folded][:1]
+        known = (folded.index(name) for name in TEXT_NAMES if name in folded)
+        text = [at for at in known if at != label][:1]
     if not text and label is not None and len(names) == 2:
         text = [1 - label]
     if not text:
         return None
+    if wanted.label is not None and label in text:
+        raise ValueError(
+            f"column {wanted.label!r} is named for classes, and holds texts; name the texts' by"
+            " --text-column"
+        )
     row_id = None if wanted.id is None else position(names, wanted.id)
     return ColumnPlaces(tuple(text), None if label in text else label, row_id)
 

@@ -53,6 +53,8 @@ def test_a_model_finds_its_columns_in_tables_of_any_order():
     # Those that the user names come first; without classes a table is read too.
     assert rows(table, text=("note",), learned=LEARNED) == [("ham", "x", None)]
     assert rows("title,body\na,b\n", learned=LEARNED) == [(None, "a\nb", None)]
+    # Nor are those that usually hold texts taken for them if they hold classes.
+    assert rows("note,review\nfine,good\n", label="review") == [("good", "fine", None)]
 
 
 def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
@@ -77,6 +79,7 @@ LEARNT = "no column 'body', which the model has learned from; there are: title, 
         (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
         ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
         (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
+        (TABLE, {"text": ("title",), "label": "title"}, "column 'title' is named for classes, and"),
         ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
         (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
     ],
