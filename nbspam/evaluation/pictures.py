@@ -65,7 +65,7 @@ _LOOKS = {
 def check_picture_path(path: str) -> None:
     """Raise UsageError if pictures cannot be drawn to this path."""
     if not path.lower().endswith(_ENDINGS):
-        raise UsageError(f"--plot {path}: neither .png nor .svg; give such a name, or -")
+        raise UsageError(f"--plot {path}: neither .png nor .svg; end the name in one")
     if path.lower().endswith(".svg"):
         return
     try:

@@ -107,8 +107,8 @@ eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
 eval $FOLDER --cv 2 --errors - --json | --errors -: not beside --json
 eval $FOLDER --plot - --json | --plot -: not beside --json; give a file's name
 eval $FOLDER --errors ./a.svg --plot a.svg | --errors ./a.svg: the same file twice
-eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; give such a name, or -
-eval gone --cv 2 --plot png | --plot png: neither .png nor .svg; give such a name, or -
+eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; end the name in one
+table info -m $TABLE --plot - | --plot -: neither .png nor .svg; end the name in one
 eval gone --cv 2 --per-week 9 | --per-week: for the report
 eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends in .html
 compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
