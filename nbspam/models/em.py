@@ -32,7 +32,7 @@ _SEEDS = 10  # documents whose mean a component of a mixture starts from
 _TRACE = 1e-9  # documents that a class keeps at least
 _NEGLIGIBLE = 1e-9  # share of a row that is dropped; a network takes it for a rounding error
 _MOST = 10_000  # rounds until a change is below a user's epsilon
-MAX_WAYS = 1 << 20  # to complete all rows
+MAX_WAYS = 1 << 20  # that missing cells add to the ways to complete all rows
 # In EM a variance is at least this share of the column's over all rows: otherwise a class that
 # shrinks to one row would be infinitely likely.
 _FLOOR = 1e-3
@@ -380,7 +380,7 @@ def completions(
     levels: Codes | None = None,
     hard: bool = False,
 ) -> Completions:
-    """Return rows with all ways to complete them; raises DataError beyond MAX_WAYS.
+    """Return rows with all ways to complete them; DataError if gaps add more than MAX_WAYS.
 
     X: (n_rows, n_columns), NaN where missing; y: (n_rows,) class indices, below 0 where missing;
     weight: (n_rows,).  levels: the number of values of each column, to complete missing cells too.
@@ -391,7 +391,7 @@ def completions(
     n_variants = [prod(sizes[j] for j in columns) for columns in missing]
     n_labels = np.where(y < 0, len(classes), 1)
     n_ways = sum(n * k for n, k in zip(n_variants, n_labels.tolist(), strict=True))
-    if n_ways > MAX_WAYS:
+    if n_ways - int(n_labels.sum()) > MAX_WAYS:
         raise DataError(
             f"EM: {n_ways:,} ways to fill in the missing cells, more than {MAX_WAYS:,}; fill in"
             " some, or leave out the rows or columns that miss most"

@@ -287,8 +287,10 @@ def test_a_component_cannot_shrink_to_a_point():
     assert model.var_[0] == pytest.approx(1e-3 * X.var(), rel=1e-5)
 
 
-def test_rows_that_miss_too_much_are_refused():
+def test_rows_that_miss_too_much_are_refused(monkeypatch):
     X = np.full((2, 20), np.nan)
     like = BayesianNetwork(levels=[2] * 20, structure=[[]] * 21)
     with pytest.raises(UsageError, match="2,097,152 ways to fill in the missing cells, more than"):
         em.completions(like, X, np.zeros(2, int), np.arange(1), np.ones(2), np.full(20, 2))
+    monkeypatch.setattr(em, "MAX_WAYS", 0)
+    assert len(unlabelled(GaussianNB(), np.zeros((3, 1))).label) == 6  # a class is no cell
