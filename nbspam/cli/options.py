@@ -194,10 +194,9 @@ def shares(
     pairs = [word for word in given if not isinstance(word, str)]
     if len(pairs) < len(given):
         raise click.BadParameter(f"{ESTIMATED}: {_WRONG_SHARE}", ctx, param)
-    stated = dict(pairs)
-    if len(stated) < len(pairs):
+    if len(dict(pairs)) < len(pairs):
         raise click.BadParameter("names a class twice; give each class one share", ctx, param)
-    return stated or None
+    return dict(pairs) or None
 
 
 def complaint(error: click.ClickException) -> str:

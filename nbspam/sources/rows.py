@@ -187,10 +187,7 @@ def named_places(names: list[str], wanted: files.NamedColumns) -> ColumnPlaces |
     if not text:
         return None
     if wanted.label is not None and label in text:
-        raise ValueError(
-            f"column {wanted.label!r} is named for classes, and holds texts; name the texts' by"
-            " --text-column"
-        )
+        raise ValueError(f"column {wanted.label!r} is named for classes; name one of texts, too")
     row_id = None if wanted.id is None else position(names, wanted.id)
     return ColumnPlaces(tuple(text), None if label in text else label, row_id)
 

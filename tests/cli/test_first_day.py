@@ -157,19 +157,12 @@ def typo(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "relabel --to spma typo/ham",
-        "update --label spma=typo/ham/1.eml typo/ham/2.eml",
-        "update typo",
-        "update index",
-        "update t.csv",
-        "update --spam typo/ham/1.eml typo",
-        "update --policy error typo",
-        "update --format csv -",
-    ],
-)
+@pytest.mark.parametrize("command", [
+    "relabel --to spma typo/ham",
+    "update --label spma=typo/ham/1.eml typo/ham/2.eml",
+    "update typo", "update index", "update t.csv", "update --spam typo/ham/1.eml typo",
+    "update --policy error typo", "update --format csv -",
+])  # fmt: skip
 def test_a_misspelt_class_is_refused_before_anything_is_learned(
     nbspam, with_journal, typo, monkeypatch, command
 ):

@@ -273,15 +273,12 @@ def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeyp
     assert len(asked) < 10 * 90
 
 
-@pytest.mark.parametrize(
-    ("command", "typed", "printed"),
-    [
-        ("classify", b"Subject: cheap pills\n\nBuy now.\n", "spam\t"),
-        ("predict", b"", "ham"),
-        ("filter", b"Subject: cheap pills\n\nBuy now.\n", "X-Nbspam: spam"),
-        ("filter", b"", "X-Nbspam: ham"),
-    ],
-)
+@pytest.mark.parametrize(("command", "typed", "printed"), [
+    ("classify", b"Subject: cheap pills\n\nBuy now.\n", "spam\t"),
+    ("predict", b"", "ham"),
+    ("filter", b"Subject: cheap pills\n\nBuy now.\n", "X-Nbspam: spam"),
+    ("filter", b"", "X-Nbspam: ham"),
+])  # fmt: skip
 def test_at_a_terminal_it_says_that_it_waits_for_one_end(trained, command, typed, printed):
     typing, terminal = pty.openpty()
     os.write(typing, typed + b"\x04")

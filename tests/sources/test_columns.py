@@ -71,19 +71,16 @@ def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
 LEARNT = "no column 'body', which the model has learned from; there are: title, text"
 
 
-@pytest.mark.parametrize(
-    ("table", "wanted", "message"),
-    [
-        ("title,text\na,b\n", {"learned": LEARNED}, LEARNT),
-        (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
-        (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
-        ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
-        (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
-        (TABLE, {"text": ("title",), "label": "title"}, "column 'title' is named for classes"),
-        ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
-        (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
-    ],
-)
+@pytest.mark.parametrize(("table", "wanted", "message"), [
+    ("title,text\na,b\n", {"learned": LEARNED}, LEARNT),
+    (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
+    (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
+    ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
+    (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
+    (TABLE, {"text": ("title",), "label": "title"}, "column 'title' is named for classes"),
+    ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
+    (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
+])  # fmt: skip
 def test_a_missing_column_is_an_error_that_lists_the_others(table, wanted, message):
     with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         rows(table, **wanted)
@@ -122,37 +119,29 @@ def test_rows_of_columns_can_be_named_by_a_column():
 NONE = TextColumns()
 
 
-@pytest.mark.parametrize(
-    ("head", "learned", "kind"),
-    [
-        (b"id,headline,queue\n1,x,y\n", NONE, None),
-        (b"id,headline,queue\n1,x,y\n", TextColumns(("headline",)), "csv"),
-        (b'"text";"label"\r\nx;ham\r\n', NONE, "csv"),
-        ("label\ttext\nham\tx\n".encode("utf-16"), NONE, "tsv"),
-        # Classes that recur, or a mark, tell a table without a row of names.
-        (b"ham\tGo until jurong\nspam\tFree entry\nham\tOk lar\n", NONE, "tsv"),
-        (b"ham\tx\nspam\ty", NONE, "tsv"),
-        (b"\xef\xbb\xbfham\tx\nspam\ty\nham\tz\nspa", NONE, "tsv"),
-        ("好评\tx\n差评\ty\n好评\tz\n".encode("gbk"), NONE, "tsv"),
-        ("亝\tx\n度\ty\n亝\tz\n".encode("gbk"), NONE, "tsv"),  # Latin-1 has spaces there
-        ("好评\tx\n差评\ty\n好评\tz\n".encode("utf-16"), NONE, "tsv"),
-        (b"__label__spam buy\n", NONE, "fasttext"),
-        (b"ham\tx\n", NONE, None),
-        (b"Subject:\tx\nFrom:\ty\n", NONE, None),
-        (b"a\tx\nb\ty\nc\tz\nd\tz\n", NONE, None),
-        (b"ham\tx\nno tab\nspam\ty\n", NONE, None),
-        (b"\0\1\2\n\3\n", NONE, None),
-        (b'{"text": "x"}\n{"text": "y"}\n', NONE, "jsonl"),
-        (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
-        (b'{"a": 1}\n{"a": 2}\n', NONE, None),
-        (b"{text}\nlabel\n", NONE, None),
-        (b"Hello Ann, how are you?\nFine, thanks.\n", NONE, None),
-        (b"label,text\n", NONE, None),  # a single line is a text
-        (b"Subject: text,label\n\nx\n", NONE, None),
-        (b"text,text\nx\n", NONE, None),
-        (b"", LEARNED, None),
-    ],
-)
+@pytest.mark.parametrize(("head", "learned", "kind"), [
+    (b"id,headline,queue\n1,x,y\n", NONE, None),
+    (b"id,headline,queue\n1,x,y\n", TextColumns(("headline",)), "csv"),
+    (b'"text";"label"\r\nx;ham\r\n', NONE, "csv"),
+    ("label\ttext\nham\tx\n".encode("utf-16"), NONE, "tsv"),
+    # Classes that recur, or a mark, tell a table without a row of names.
+    (b"ham\tGo until jurong\nspam\tFree entry\nham\tOk lar\n", NONE, "tsv"),
+    (b"ham\tx\nspam\ty", NONE, "tsv"),
+    (b"\xef\xbb\xbfham\tx\nspam\ty\nham\tz\nspa", NONE, "tsv"),
+    ("好评\tx\n差评\ty\n好评\tz\n".encode("gbk"), NONE, "tsv"),
+    ("亝\tx\n度\ty\n亝\tz\n".encode("gbk"), NONE, "tsv"),  # Latin-1 has spaces there
+    ("好评\tx\n差评\ty\n好评\tz\n".encode("utf-16"), NONE, "tsv"),
+    (b"__label__spam buy\n", NONE, "fasttext"), (b"ham\tx\n", NONE, None),
+    (b"Subject:\tx\nFrom:\ty\n", NONE, None), (b"a\tx\nb\ty\nc\tz\nd\tz\n", NONE, None),
+    (b"ham\tx\nno tab\nspam\ty\n", NONE, None), (b"\0\1\2\n\3\n", NONE, None),
+    (b'{"text": "x"}\n{"text": "y"}\n', NONE, "jsonl"),
+    (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
+    (b'{"a": 1}\n{"a": 2}\n', NONE, None), (b"{text}\nlabel\n", NONE, None),
+    (b"Hello Ann, how are you?\nFine, thanks.\n", NONE, None),
+    (b"label,text\n", NONE, None),  # a single line is a text
+    (b"Subject: text,label\n\nx\n", NONE, None), (b"text,text\nx\n", NONE, None),
+    (b"", LEARNED, None),
+])  # fmt: skip
 def test_the_beginning_of_a_table_is_told_from_a_text(head, learned, kind):
     assert sniff_table(head, learned) == kind
     assert sniff(head) == (kind if kind in ("tsv", "fasttext") else None)
@@ -196,23 +185,20 @@ def test_expected_names_replace_a_missing_row_of_names():
     assert cells("5,6\n", None, ["2", "3", "1"]) == [{"2": "5", "3": "6"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "names", "words"),
-    [
-        (b"a,a\n1,2\n", [], "two columns are called 'a'"),
-        (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
-        (b",,\na,b,c\n", [], "two columns are called ''"),
-        (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
-        (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
-        (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
-        (b'[\n  {"a": 1}\n]', [], "line 1: not JSON"),
-        (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
-        (b"1\n", ["a", "b", "y"], "the first row has 1 cell, and none names a column"),
-        (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
-        (b'{"a": 1, " a": 2}\n', [], "two columns are called 'a'"),
-        (b'{"a": [1]}\n', [], "line 1: a is a list or object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "names", "words"), [
+    (b"a,a\n1,2\n", [], "two columns are called 'a'"),
+    (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
+    (b",,\na,b,c\n", [], "two columns are called ''"),
+    (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
+    (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
+    (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
+    (b'[\n  {"a": 1}\n]', [], "line 1: not JSON"),
+    (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
+    (b"1\n", ["a", "b", "y"], "the first row has 1 cell, and none names a column"),
+    (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
+    (b'{"a": 1, " a": 2}\n', [], "two columns are called 'a'"),
+    (b'{"a": [1]}\n', [], "line 1: a is a list or object"),
+])  # fmt: skip
 def test_damage_is_an_input_error_with_its_place(text, names, words):
     with standard_input(text), pytest.raises(InputError, match=words):
         list(read_records(["-"], names=names))
@@ -294,40 +280,37 @@ HOLES = "text,label\n,ham\nx,\ny\n"
 QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
 
 
-@pytest.mark.parametrize(
-    ("table", "kind", "wanted", "found"),
-    [
-        ("hello\nyou\n", "csv", {}, [(None, "hello"), (None, "you")]),  # one column is text
-        # The delimiter is the sign that is in every row.
-        (
-            "so; well; now,ham\nx y,spam\nz,ham\n",
-            "csv",
-            {},
-            [("ham", "so; well; now"), ("spam", "x y"), ("ham", "z")],
-        ),
-        ("label,Kommentar\nham,x y\n", "csv", {}, [("ham", "x y")]),
-        (f'"{LONG}",ham\nx y,spam\n', "csv", {}, [("ham", LONG), ("spam", "x y")]),
-        ('ham,"a; b; c"\nspam,"; d;"\n', "csv", {}, [("ham", "a; b; c"), ("spam", "; d;")]),
-        (WIDE, "csv", {}, [("ham", "x y")]),
-        # A column called as a class is a column beside another known name.
-        ("text,spam\nx y,spam\nz w,ham\n", "csv", {}, [("spam", "x y"), ("ham", "z w")]),
-        ('{"what": "x", "spam": "spam"}', "jsonl", {}, [("spam", "x")]),
-        (NAMED, "csv", {"text": ("kommentar",), "label": "KLASSE"}, [("ham", "x y")]),
-        (NAMED, "csv", {"text": ("Klasse",)}, [(None, "ham")]),
-        ("label,x\nham,y\n", "csv", {"text": ("label",)}, [(None, "ham")]),
-        (HOLES, "csv", {}, [("ham", ""), (None, "x"), (None, "y")]),
-        (HOLES.replace(",", "\t"), "tsv", {}, [("ham", ""), (None, "x"), (None, "y")]),
-        ('{"text": "x", "label": null}\n', "jsonl", {}, [(None, "x")]),
-        (
-            '{"text": 2.5, "spam": true}\n{"spam": 1}\n',
-            "jsonl",
-            {},
-            [("true", "2.5"), ("1", None)],
-        ),
-        ('label,text\nham,"a\r\n""b""\n\nc"\n', "csv", {}, [("ham", 'a\n"b"\n\nc')]),
-        (QUOTES, "tsv", {}, [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]),
-    ],
-)
+@pytest.mark.parametrize(("table", "kind", "wanted", "found"), [
+    ("hello\nyou\n", "csv", {}, [(None, "hello"), (None, "you")]),  # one column is text
+    # The delimiter is the sign that is in every row.
+    (
+        "so; well; now,ham\nx y,spam\nz,ham\n",
+        "csv",
+        {},
+        [("ham", "so; well; now"), ("spam", "x y"), ("ham", "z")],
+    ),
+    ("label,Kommentar\nham,x y\n", "csv", {}, [("ham", "x y")]),
+    (f'"{LONG}",ham\nx y,spam\n', "csv", {}, [("ham", LONG), ("spam", "x y")]),
+    ('ham,"a; b; c"\nspam,"; d;"\n', "csv", {}, [("ham", "a; b; c"), ("spam", "; d;")]),
+    (WIDE, "csv", {}, [("ham", "x y")]),
+    # A column called as a class is a column beside another known name.
+    ("text,spam\nx y,spam\nz w,ham\n", "csv", {}, [("spam", "x y"), ("ham", "z w")]),
+    ('{"what": "x", "spam": "spam"}', "jsonl", {}, [("spam", "x")]),
+    (NAMED, "csv", {"text": ("kommentar",), "label": "KLASSE"}, [("ham", "x y")]),
+    (NAMED, "csv", {"text": ("Klasse",)}, [(None, "ham")]),
+    ("label,x\nham,y\n", "csv", {"text": ("label",)}, [(None, "ham")]),
+    (HOLES, "csv", {}, [("ham", ""), (None, "x"), (None, "y")]),
+    (HOLES.replace(",", "\t"), "tsv", {}, [("ham", ""), (None, "x"), (None, "y")]),
+    ('{"text": "x", "label": null}\n', "jsonl", {}, [(None, "x")]),
+    (
+        '{"text": 2.5, "spam": true}\n{"spam": 1}\n',
+        "jsonl",
+        {},
+        [("true", "2.5"), ("1", None)],
+    ),
+    ('label,text\nham,"a\r\n""b""\n\nc"\n', "csv", {}, [("ham", 'a\n"b"\n\nc')]),
+    (QUOTES, "tsv", {}, [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]),
+])  # fmt: skip
 def test_text_and_class_are_found(table, kind, wanted, found):
     assert pairs_of(table, kind, **wanted) == found
 
@@ -392,18 +375,15 @@ def test_rows_come_before_the_table_is_read_to_its_end():
     assert stream.tell() < 100_000
 
 
-@pytest.mark.parametrize(
-    ("text", "kind", "columns", "message"),
-    [
-        ('{"a": 1}', "jsonl", {}, "by --text-column, of: a; rows of values are for nbspam table"),
-        ('{"a": 1}', "jsonl", {"text": ("b",)}, "no column 'b'; there are: a"),
-        ('{"text": 1}\n{"text": \n', "jsonl", {}, "line 2: not JSON"),
-        ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
-        ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
-        ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
-        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: text is a list or object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind", "columns", "message"), [
+    ('{"a": 1}', "jsonl", {}, "by --text-column, of: a; rows of values are for nbspam table"),
+    ('{"a": 1}', "jsonl", {"text": ("b",)}, "no column 'b'; there are: a"),
+    ('{"text": 1}\n{"text": \n', "jsonl", {}, "line 2: not JSON"),
+    ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
+    ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
+    ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
+    ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: text is a list or object"),
+])  # fmt: skip
 def test_damage_is_named(text, kind, columns, message):
     with pytest.raises(ValueError, match=message):
         pairs_of(text, kind, **columns)

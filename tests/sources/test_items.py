@@ -437,31 +437,27 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
 # --- data that are neither mail nor text -----------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        (Path(sys.executable).read_bytes()[:5000], "a program"),
-        (b"MZ\x90\0\x03\0\0\0", "a program"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG picture"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG picture"),
-        (b"GIF89a\1\0\1\0", "a GIF picture"),
-        (b"%PDF-1.7\n", "a PDF document"),
-        (packed({"a": b""}, "zip"), "a ZIP archive or office document"),
-        (b"\x1f\x8b\x08\0", "data compressed by gzip"),
-        (b'// <!-- <mdb:mork:z v="1.4"/> -->\n', "an index of Thunderbird"),
-        (b"// Mozilla User Preferences\n\n// DO NOT EDIT\n", "settings of Thunderbird"),
-        (b"# Mozilla User Preferences\n", "settings of Thunderbird"),
-        (b"1tBcXd-0003xy-2B-H\nmail 8 8\n<a@b.example>\n", "a queue file of Exim"),
-        (b"1tBcXd-00000003xyZ-2Bcd-D\nbuy pills\n", "a queue file of Exim"),
-        (b"V8\nT1732700000\nK0\nN0\nP30012\n", "a queue file of Sendmail"),
-        (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
-        (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
-        (b"*mbx*\r\n0123456700000001\r\n\r\nSubject: x\r\n\r\nx", "a mailbox in the format MBX"),
-        (b"BABYL OPTIONS: -*- rmail -*-\nVersion: 5\n", "a mailbox in the format Babyl"),
-        (np.random.default_rng(2).bytes(3000), "binary data"),
-        (b"a\0\0\0b\0\0\0", "binary data"),
-    ],
-)
+@pytest.mark.parametrize(("data", "what"), [
+    (Path(sys.executable).read_bytes()[:5000], "a program"),
+    (b"MZ\x90\0\x03\0\0\0", "a program"),
+    (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG picture"),
+    (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG picture"),
+    (b"GIF89a\1\0\1\0", "a GIF picture"), (b"%PDF-1.7\n", "a PDF document"),
+    (packed({"a": b""}, "zip"), "a ZIP archive or office document"),
+    (b"\x1f\x8b\x08\0", "data compressed by gzip"),
+    (b'// <!-- <mdb:mork:z v="1.4"/> -->\n', "an index of Thunderbird"),
+    (b"// Mozilla User Preferences\n\n// DO NOT EDIT\n", "settings of Thunderbird"),
+    (b"# Mozilla User Preferences\n", "settings of Thunderbird"),
+    (b"1tBcXd-0003xy-2B-H\nmail 8 8\n<a@b.example>\n", "a queue file of Exim"),
+    (b"1tBcXd-00000003xyZ-2Bcd-D\nbuy pills\n", "a queue file of Exim"),
+    (b"V8\nT1732700000\nK0\nN0\nP30012\n", "a queue file of Sendmail"),
+    (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
+    (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
+    (b"*mbx*\r\n0123456700000001\r\n\r\nSubject: x\r\n\r\nx", "a mailbox in the format MBX"),
+    (b"BABYL OPTIONS: -*- rmail -*-\nVersion: 5\n", "a mailbox in the format Babyl"),
+    (np.random.default_rng(2).bytes(3000), "binary data"),
+    (b"a\0\0\0b\0\0\0", "binary data"),
+])  # fmt: skip
 def test_binary_data_are_named(data, what):
     assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
 

@@ -114,24 +114,21 @@ def test_text_before_the_first_separator_is_a_message_unless_blank():
     assert split(b"B: 2\n\nx\n\n" + quoted(b"A: 1\n")) == [b"B: 2\n\nx\n", b"A: 1\n"]
 
 
-@pytest.mark.parametrize(
-    ("head", "remain"),
-    [
-        (b"X-Mozilla-Status: 0009\nX-Mozilla-Status2: 00000000\nA: 1\n", "Inbox#2"),
-        (b"X-Mozilla-Status: 0011\nA: 1\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
-        (b"A: 1\nX-Mozilla-Status: 0009\n", "Inbox#1 Inbox#2 Inbox#3 Other"),  # came with it
-        # Of a single message, these may have come with it, too.
-        (b"A: 1\nStatus: RO\nX-Status: AD\n", "Inbox#2 Other"),
-        (b"A: 1\r\nX-Status: D\r\n", "Inbox#2 Other"),
-        (b"X-Status: A\nA: 1\n\nX-Status: D\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
-        (b"X-Status: A\r\nA: 1\r\n\r\nX-Status: D\r\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
-        # Only the first of several messages holds data of the folder.
-        (
-            b"A: 1\nSubject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA\n",
-            "Inbox#2 Inbox#3 Other",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("head", "remain"), [
+    (b"X-Mozilla-Status: 0009\nX-Mozilla-Status2: 00000000\nA: 1\n", "Inbox#2"),
+    (b"X-Mozilla-Status: 0011\nA: 1\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
+    (b"A: 1\nX-Mozilla-Status: 0009\n", "Inbox#1 Inbox#2 Inbox#3 Other"),  # came with it
+    # Of a single message, these may have come with it, too.
+    (b"A: 1\nStatus: RO\nX-Status: AD\n", "Inbox#2 Other"),
+    (b"A: 1\r\nX-Status: D\r\n", "Inbox#2 Other"),
+    (b"X-Status: A\nA: 1\n\nX-Status: D\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
+    (b"X-Status: A\r\nA: 1\r\n\r\nX-Status: D\r\n", "Inbox#1 Inbox#2 Inbox#3 Other"),
+    # Only the first of several messages holds data of the folder.
+    (
+        b"A: 1\nSubject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA\n",
+        "Inbox#2 Inbox#3 Other",
+    ),
+])  # fmt: skip
 def test_a_message_that_is_marked_as_deleted_has_left_its_mbox(head, remain, tmp_path):
     stored, last = FROM + head + b"\nbody\n\n", quoted(b"B: 2\n\nx\n")
     box = write_files(tmp_path, {"Inbox": stored + last + stored, "Other": stored})
@@ -384,14 +381,11 @@ def box(tmp_path):
     return write_files(tmp_path / "box", {"1.eml": message, "Other": mailbox})
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("Inbox", "cannot be read"),
-        ("Inbox.mbox.gz", "damaged (Compressed file ended"),
-        ("Old.mbox.gz", "damaged (Not a gzipped file"),
-    ],
-)
+@pytest.mark.parametrize(("name", "said"), [
+    ("Inbox", "cannot be read"),
+    ("Inbox.mbox.gz", "damaged (Compressed file ended"),
+    ("Old.mbox.gz", "damaged (Not a gzipped file"),
+])  # fmt: skip
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no such file")
 def test_an_unreadable_or_damaged_mailbox_does_not_stop_its_folder(box, name, said):
     if name == "Inbox":

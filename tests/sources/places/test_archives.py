@@ -74,21 +74,18 @@ def test_an_archive_is_read_as_the_folder_that_is_packed_in_it(names, tmp_path):
     assert set(os.listdir(tmp_path)) == {"folder", *(f"mail{kind}" for kind in KINDS)}
 
 
-@pytest.mark.parametrize(
-    ("names", "labels"),
-    [
-        (("news/sea/1", "news/sky/1"), ["sea", "sky"]),
-        (("spam/2001/1", "spam/2002/1"), ["spam", "spam"]),
-        (("junk/1", "junk/2"), ["junk", "junk"]),
-        (("mails/1", "mails/spam2", "mails/spmsg3"), ["ham", "spam", "spam"]),
-        (("Takeout/browser.html", "Takeout/Mail/All.mbox"), [None, None, None]),
-        (("Takeout/Mail/All.mbox",), [None, None]),
-        (("sea/cur/1", "sea/new/2"), ["sea", "sea"]),
-        (("sea/.mh_sequences", "sea/1", "sea/sky/2"), ["sea"]),
-        (("ham/", "ham/1", "spam/1"), ["ham", "spam"]),
-        (("ham/1", "spam/1", "__MACOSX/ham/._1", "__MACOSX/x/1"), ["ham", "spam"]),
-    ],
-)
+@pytest.mark.parametrize(("names", "labels"), [
+    (("news/sea/1", "news/sky/1"), ["sea", "sky"]),
+    (("spam/2001/1", "spam/2002/1"), ["spam", "spam"]),
+    (("junk/1", "junk/2"), ["junk", "junk"]),
+    (("mails/1", "mails/spam2", "mails/spmsg3"), ["ham", "spam", "spam"]),
+    (("Takeout/browser.html", "Takeout/Mail/All.mbox"), [None, None, None]),
+    (("Takeout/Mail/All.mbox",), [None, None]),
+    (("sea/cur/1", "sea/new/2"), ["sea", "sea"]),
+    (("sea/.mh_sequences", "sea/1", "sea/sky/2"), ["sea"]),
+    (("ham/", "ham/1", "spam/1"), ["ham", "spam"]),
+    (("ham/1", "spam/1", "__MACOSX/ham/._1", "__MACOSX/x/1"), ["ham", "spam"]),
+])  # fmt: skip
 def test_a_folder_that_wraps_the_others_or_is_of_macos_states_no_class(names, labels, tmp_path):
     archive = pack(tmp_path / "a.zip", {name: content(name) for name in names})
     assert [label for label, _ in found(archive).values()] == labels
@@ -304,14 +301,11 @@ def test_names_and_data_of_every_format_come_back(format):
 ABC = written([("a", b"abc")], tarfile.USTAR_FORMAT)
 
 
-@pytest.mark.parametrize(
-    "archive",
-    [
-        with_field(ABC, 124, b"\x80" + bytes(10) + b"\x03"),  # a size in base 256
-        written([(header(pax_headers={"size": "3", "comment": "x"}), b"abc")]),
-        written([("a", b"abc")], pax_headers={"comment": "of the whole archive"}),
-    ],
-)
+@pytest.mark.parametrize("archive", [
+    with_field(ABC, 124, b"\x80" + bytes(10) + b"\x03"),  # a size in base 256
+    written([(header(pax_headers={"size": "3", "comment": "x"}), b"abc")]),
+    written([("a", b"abc")], pax_headers={"comment": "of the whole archive"}),
+])  # fmt: skip
 def test_headers_of_many_programs_are_read(archive):
     assert members(archive) == [("a", False, True, b"abc")]
 

@@ -68,21 +68,18 @@ def test_every_type_of_bytes_and_strings_is_read(kind, label, tmp_path):
     assert {item.is_text for item in items} == {kind in STRINGS}
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "found"),
-    [
-        ({"text": ["x", "y"], "label": [0, None]}, {}, [("0", b"x"), (None, b"y")]),
-        ({"text": ["x", "y"], "spam": [True, False]}, {}, [("true", b"x"), ("false", b"y")]),
-        # A column of whole numbers, some of which are missing.
-        ({"text": ["x", "y"], "label": [1.0, float("nan")]}, {}, [("1", b"x"), (None, b"y")]),
-        ({"message": pa.array([None, b"x"], pa.binary())}, {}, [(None, None), (None, b"x")]),
-        (
-            {"text": ["a", None], "title": [None, "b"]},
-            {"text_columns": ("title", "text")},
-            [(None, b"\na"), (None, b"b\n")],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("columns", "options", "found"), [
+    ({"text": ["x", "y"], "label": [0, None]}, {}, [("0", b"x"), (None, b"y")]),
+    ({"text": ["x", "y"], "spam": [True, False]}, {}, [("true", b"x"), ("false", b"y")]),
+    # A column of whole numbers, some of which are missing.
+    ({"text": ["x", "y"], "label": [1.0, float("nan")]}, {}, [("1", b"x"), (None, b"y")]),
+    ({"message": pa.array([None, b"x"], pa.binary())}, {}, [(None, None), (None, b"x")]),
+    (
+        {"text": ["a", None], "title": [None, "b"]},
+        {"text_columns": ("title", "text")},
+        [(None, b"\na"), (None, b"b\n")],
+    ),
+])  # fmt: skip
 def test_classes_may_be_numbers_or_truth_values_and_anything_may_lack(
     columns, options, found, tmp_path
 ):
@@ -120,17 +117,14 @@ def class_label(features):
     return {b"huggingface": json.dumps({"info": {"features": features}}).encode()}
 
 
-@pytest.mark.parametrize(
-    ("metadata", "found"),
-    [
-        (class_label({"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}), "neg pos - 7"),
-        (class_label({"label": {"dtype": "int64", "_type": "Value"}}), "0 1 -1 7"),
-        (class_label({"label": {"names": "np"}}), "0 1 -1 7"),
-        ({b"huggingface": b"{"}, "0 1 -1 7"),
-        ({b"huggingface": b"[" * 100_000}, "0 1 -1 7"),
-        ({b"pandas": b"{}"}, "0 1 -1 7"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "found"), [
+    (class_label({"label": {"names": ["neg", "pos"], "_type": "ClassLabel"}}), "neg pos - 7"),
+    (class_label({"label": {"dtype": "int64", "_type": "Value"}}), "0 1 -1 7"),
+    (class_label({"label": {"names": "np"}}), "0 1 -1 7"),
+    ({b"huggingface": b"{"}, "0 1 -1 7"),
+    ({b"huggingface": b"[" * 100_000}, "0 1 -1 7"),
+    ({b"pandas": b"{}"}, "0 1 -1 7"),
+])  # fmt: skip
 def test_classes_have_the_names_that_hugging_face_gives_them(metadata, found, tmp_path):
     columns = pa.table({"text": [*"abcd"], "label": [0, 1, -1, 7]})
     path = write(tmp_path / "a.parquet", columns.replace_schema_metadata(metadata))
@@ -189,18 +183,15 @@ MIXED = "mail in bytes cannot be joined with other columns; name one column"
 TWO = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
 
 
-@pytest.mark.parametrize(
-    ("columns", "named", "reason"),
-    [
-        ({"text": [1, 2]}, (), "column 'text' holds int64; give one of strings or bytes"),
-        ({"text": [["a"]]}, (), "column 'text' holds list.* give one of strings or bytes"),
-        ({"text": ["a"], "label": [["b"]]}, (), "column 'label' holds list.*, no classes; give"),
-        ({"message": [b"a"], "text": ["b"]}, ("text", "message"), MIXED),
-        (TWO, ("text",), "two columns are called 'text'"),
-        (TWO, (), "two columns are called 'text'"),
-        (TWO.append_column("label", [["a"]]).append_column("label", [["b"]]), (), "two columns"),
-    ],
-)
+@pytest.mark.parametrize(("columns", "named", "reason"), [
+    ({"text": [1, 2]}, (), "column 'text' holds int64; give one of strings or bytes"),
+    ({"text": [["a"]]}, (), "column 'text' holds list.* give one of strings or bytes"),
+    ({"text": ["a"], "label": [["b"]]}, (), "column 'label' holds list.*, no classes; give"),
+    ({"message": [b"a"], "text": ["b"]}, ("text", "message"), MIXED),
+    (TWO, ("text",), "two columns are called 'text'"),
+    (TWO, (), "two columns are called 'text'"),
+    (TWO.append_column("label", [["a"]]).append_column("label", [["b"]]), (), "two columns"),
+])  # fmt: skip
 def test_columns_of_other_types_are_refused(columns, named, reason, tmp_path):
     path = write(tmp_path / "x.parquet", columns)
     with pytest.raises(InputError, match=f"x.parquet: {reason}"):

@@ -464,17 +464,13 @@ def test_a_whole_file_that_comes_again_shorter_is_lost(folder):
             stream.read()
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "said"),
-    [
-        (404, 1, "no such file or folder; check the URL"),
-        (403, 2, "refused, or no credentials (403, message='Forbidden'"),
-        (401, 2, "refused, or no credentials (401"),
-        (410, 1, "cannot be read (410"),
-        *((status, 1, f"failed ({status}") for status in (408, 429, 500)),
-        (503, 1, "failed (503"),
-    ],
-)
+@pytest.mark.parametrize(("status", "code", "said"), [
+    (404, 1, "no such file or folder; check the URL"),
+    (403, 2, "refused, or no credentials (403, message='Forbidden'"),
+    (401, 2, "refused, or no credentials (401"), (410, 1, "cannot be read (410"),
+    *((status, 1, f"failed ({status}") for status in (408, 429, 500)),
+    (503, 1, "failed (503"),
+])  # fmt: skip
 def test_what_a_server_answers_is_said_in_one_line(status, code, said, site, nbspam, trained):
     url = f"{site}status/{status}?a.eml"
     assert complains(nbspam("classify", url, "--strict"), code, url, said)
