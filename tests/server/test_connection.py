@@ -162,14 +162,11 @@ async def test_who_was_answered_may_rest_and_a_milter_as_long_as_libmilter_lets_
         assert rests.is_over == is_over
 
 
-@pytest.mark.parametrize(
-    ("kind", "late", "busy", "passed"),
-    [
-        (SpamdConnection, b"SPAMD/1.0 79 ", b"SPAMD/1.0 75 ", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 503 ", b"HTTP/1.1 200 "),
-        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01t", b"\0\0\0\x01a"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "late", "busy", "passed"), [
+    (SpamdConnection, b"SPAMD/1.0 79 ", b"SPAMD/1.0 75 ", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
+    (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 503 ", b"HTTP/1.1 200 "),
+    (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01t", b"\0\0\0\x01a"),
+])  # fmt: skip
 async def test_a_message_that_is_not_judged_in_time_or_for_which_is_no_room_is_answered_so(
     capfd, kind, late, busy, passed
 ):
@@ -345,15 +342,12 @@ async def test_a_full_worker_leaves_connections_to_others_until_all_are_full():
     assert [at.leaves_to_others(n) for n in (0, 1)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("messages", "is_given_up"),
-    [
-        ([b"our bug"] * 9, False),
-        ([b"our bug"] * 9 + [SPAM, b"our bug"], False),
-        ([b"failure"] * 20, False),  # which is foreseen, as a full disk is
-        ([b"our bug"] * 10, True),
-    ],
-)
+@pytest.mark.parametrize(("messages", "is_given_up"), [
+    ([b"our bug"] * 9, False),
+    ([b"our bug"] * 9 + [SPAM, b"our bug"], False),
+    ([b"failure"] * 20, False),  # which is foreseen, as a full disk is
+    ([b"our bug"] * 10, True),
+])  # fmt: skip
 async def test_a_worker_that_fails_ten_messages_in_a_row_is_given_up(messages, is_given_up):
     at, given_up = desk(), []
     at.give_up = lambda: given_up.append(1)

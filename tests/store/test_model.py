@@ -148,13 +148,10 @@ def test_two_classes_must_be_left_if_they_are_not_those_of_mail(path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "prior",
-    [
-        {"class_prior": (0.3, 0.7)},
-        {"class_prior": "smoothed", "parameters": {"class_dirichlet": [3.0, 7.0]}},
-    ],
-)
+@pytest.mark.parametrize("prior", [
+    {"class_prior": (0.3, 0.7)},
+    {"class_prior": "smoothed", "parameters": {"class_dirichlet": [3.0, 7.0]}},
+])  # fmt: skip
 def test_a_prior_that_was_given_allows_no_other_classes(path, prior):
     """Such a lesson would be in the journal, and no command could read the model any more."""
     before = stored.train_on(START, path, replace(PLAIN["mail"], **prior))

@@ -390,17 +390,14 @@ def test_an_import_says_that_standard_input_is_closed(monkeypatch):
         load_file("-")
 
 
-@pytest.mark.parametrize(
-    ("program", "learn", "write"),
-    [
-        pytest.param(
-            *("sa-learn", ["--dbpath", "bayes", "--spam"], ["--dbpath", "bayes", "--backup"]),
-            marks=pytest.mark.slow,
-        ),
-        ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "export"]),
-        ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "dump"]),
-    ],
-)
+@pytest.mark.parametrize(("program", "learn", "write"), [
+    pytest.param(
+        *("sa-learn", ["--dbpath", "bayes", "--spam"], ["--dbpath", "bayes", "--backup"]),
+        marks=pytest.mark.slow,
+    ),
+    ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "export"]),
+    ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "dump"]),
+])  # fmt: skip
 def test_what_the_programs_write_themselves_is_known(
     nbspam, model, mails, tmp_path, monkeypatch, program, learn, write
 ):

@@ -184,19 +184,14 @@ def words(path):
     return {text for text in texts if text.startswith(("old", "new", "common"))}
 
 
-@pytest.mark.parametrize(
-    ("rule", "left"),
-    [
-        (upkeep.DEFAULT, YOUNG),
-        (PruningRule(min_df=2), {"common"}),
-        (PruningRule(min_df=10), {"common"}),
-        (PruningRule(older_than=365), YOUNG),
-        (PruningRule(older_than=600), None),
-        (PruningRule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
-        (PruningRule(min_df=2, older_than=NEW - OLD - 1), YOUNG),
-        (PruningRule(min_df=100), set()),
-    ],
-)
+@pytest.mark.parametrize(("rule", "left"), [
+    (upkeep.DEFAULT, YOUNG), (PruningRule(min_df=2), {"common"}),
+    (PruningRule(min_df=10), {"common"}), (PruningRule(older_than=365), YOUNG),
+    (PruningRule(older_than=600), None),
+    (PruningRule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
+    (PruningRule(min_df=2, older_than=NEW - OLD - 1), YOUNG),
+    (PruningRule(min_df=100), set()),
+])  # fmt: skip
 def test_a_rule_says_what_goes(aged, rule, left):
     before = words(aged)
     was, now = prune_model(aged, rule, NEW)
