@@ -471,10 +471,10 @@ def _with_rows(
 
     known, new: where the change has both, (n_at,) and (n_new,).
     """
-    is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
-    kind = rows.dtype if is_whole else np.dtype(np.float64)
     # A pruned model has forgotten some of a token's counts.
     values = np.maximum(rows[at].astype(np.float64) + change[known], 0)
+    is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
+    kind = rows.dtype if is_whole and values.max(initial=0) < 1 << 32 else np.dtype(np.float64)
     return ChangedRows(rows, change[new].astype(kind), at, values.astype(kind))
 
 

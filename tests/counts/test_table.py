@@ -152,6 +152,9 @@ def test_subtracting_a_part_leaves_the_rest(documents, more):
 
     left = overlaid(add_tables([rest, part]), negative(part))
     assert plain(without_empty(left)) == plain(rest)
+    most = np.full(rest.feature_count.shape, 2**32 - 1, np.uint32)
+    sums = overlaid(rest._replace(feature_count=most), rest).feature_count
+    assert (sums == most.astype(np.float64) + rest.feature_count).all()
 
 
 def test_pruning_keeps_frequent_and_informative_tokens():
