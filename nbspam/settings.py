@@ -418,10 +418,9 @@ UNBOUNDED = Bounds()
 
 def check_unbounded(bounds: Bounds, what: str) -> None:
     """Raise UsageError if there are bounds; what: the kind of model that takes none."""
-    if bounds != UNBOUNDED:
-        raise UsageError(
-            f"--max-tokens, --no-ledger, --vocabulary: not for {what}; leave them out"
-        )
+    options = zip(("--max-tokens", "--no-ledger", "--vocabulary"), bounds, UNBOUNDED, strict=True)
+    if given := ", ".join(option for option, bound, free in options if bound != free):
+        raise UsageError(f"{given}: not for {what}; leave that out")
 
 
 # --- keywords of the library as choices -------------------------------------------------------

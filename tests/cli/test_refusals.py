@@ -236,8 +236,8 @@ train $TEXTS --model bernoulli --no-ledger --vocabulary given -m $OTHER | with -
 train $TEXTS --unlabelled $TEXTS --vocabulary given -m $OTHER | not for EM
 train $TEXTS --model bernoulli --vocabulary twice -m $OTHER | a token is there twice; give each
 train $TEXTS --model bernoulli --vocabulary halved -m $OTHER | 2g:half: a pair has two words; give
-train $TEXTS --no-ledger --unlabelled x -m $OTHER | not for EM; leave them out
-train $TEXTS --no-ledger --model tan -m $OTHER | not for --model tan; leave them out
+train $TEXTS --no-ledger --unlabelled x -m $OTHER | not for EM; leave that out
+train $TEXTS --no-ledger --model tan -m $OTHER | nbspam: --no-ledger: not for --model tan; l
 train $TEXTS --sent $BOX -m $OTHER | this model is of texts
 train $FOLDER --sent $BOX --unlabelled $TEXTS -m $OTHER | not for EM
 train $FOLDER --model bernoulli --criterion aic -m $OTHER | --criterion
