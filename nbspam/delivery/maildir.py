@@ -338,7 +338,7 @@ def sorting_classifier(
 
 
 def sorting_lack(classifier: Classifier) -> str | None:
-    """Return what a classifier needs before it may move mail, None if it needs nothing.
+    """Return the lack that keeps a classifier from moving mail, None without one.
 
     A model of an old spam folder and a few hams calls nearly all mail spam.
     """

@@ -114,7 +114,7 @@ class _Variables:
 
 @dataclass(slots=True, eq=False)
 class Context:
-    """What the relatives of an element say about it; equal ones of a sheet are one object."""
+    """Bits and variables that an element gets from relatives; equal ones are one object."""
 
     # Bits of the compounds that relatives match, in the order of _RELATIONS: all elements that it
     # stands in, its parent, all siblings before it, and the last of them.
