@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB
@@ -227,6 +227,7 @@ def test_bernoulli_learns_on_to_scikit_learns_probabilities(corpus):
 @examples(30)
 def test_bernoulli_is_cross_validated_as_scikit_learn_would(corpus):
     found, y, alpha = corpus
+    assume(len(set(found)) == len(found))  # equal ones are in one fold
     settings = chosen_settings(SettingsChoices(model="bernoulli", alpha=alpha), is_text=True)
     items = [
         Item(str(n), f"class{k}", text.encode(), is_text=True)
