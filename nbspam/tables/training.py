@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
@@ -131,13 +131,14 @@ def rows_with_class(
     table = coded(records, schema)
     has_class = table.y >= 0
     skipped = tuple(Skipped(table.names[i], "no label") for i in np.flatnonzero(~has_class))
-    return table_rows(table, np.flatnonzero(has_class)), skipped
+    names = tuple(table.names[i] for i in np.flatnonzero(has_class).tolist())
+    return replace(table_rows(table, has_class), names=names), skipped
 
 
-def table_rows(table: Table, rows: Integers) -> Table:
-    """Return the table that consists of these rows; rows: row numbers."""
-    names = tuple(table.names[i] for i in rows.tolist())
-    return Table(table.schema, names, table.X[rows], table.y[rows])
+def table_rows(table: Table, rows: Integers | Booleans) -> Table:
+    """Return the table of these rows, without names; rows: numbers, or a mask."""
+    # A process that copied the names would also copy all memory among which they lie.
+    return replace(table, names=(), X=table.X[rows], y=table.y[rows])
 
 
 def chosen_model(schema: Schema, settings: TableSettings) -> str:

@@ -54,7 +54,7 @@ def train_by_em(
     if name not in BY_EM:
         raise UsageError(f"--model {name}: not possible with EM; give {', '.join(BY_EM)}")
     known = table.y >= 0
-    start = train_table(table_rows(table, np.flatnonzero(known)), settings)
+    start = train_table(table_rows(table, known), settings)
     X = in_intervals(table.X, start.schema)
     like, first = _parameters(start.model)
     data = em.completions(

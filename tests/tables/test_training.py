@@ -132,8 +132,9 @@ def test_a_fold_is_answered_by_a_model_of_the_other_rows_alone():
     """Intervals too are cut on training rows: held-out rows must not move the cuts."""
     table, settings = read(NUMBERS).table, TableSettings("y", model="categorical")
     rest, of = np.flatnonzero(np.arange(20) % 4), np.flatnonzero(np.arange(20) % 4 == 0)
-    column = train_table(training.table_rows(table, rest), settings).schema.columns[0]
-    assert column.cuts == cut_points("mdl", table.X[rest, 0], table.y[rest])
+    part = training.table_rows(table, rest)
+    column = train_table(part, settings).schema.columns[0]
+    assert (column.cuts, part.names) == (cut_points("mdl", table.X[rest, 0], table.y[rest]), ())
 
     expected = rows_held_out(table, settings, rest, of).joint
     moved = replace(table, X=table.X.copy(), y=1 - table.y)
