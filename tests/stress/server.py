@@ -351,7 +351,8 @@ def idle_clients(trial, number):
         return done
 
     with trial.server() as served:
-        assert set(asyncio.run(work(served))) == {"right"}
+        found = asyncio.run(work(served))
+        assert set(found) == {"right"}, found
         assert served.metrics()['nbspam_troubles_total{kind="busy"}'] == 0
 
 
