@@ -233,7 +233,8 @@ class Checker:
             options = SourceOptions(form, encoding=encoding if form in TABLE_FORMATS else None)
             with standard_input(data):
                 items = _allowed(read_items(["-"], options=options))
-            require(form == "trec" or all(item.data is not None for item in items), "items")
+            are_read = (item.data is not None or item.problem for item in items)
+            require(form == "trec" or all(are_read), "items or why they are none")
         for form in (None, "csv", "tsv", "jsonl"):
             options = SourceOptions(form, encoding=encoding)
             names = rng.choice(((), ("text", "label")))
