@@ -405,8 +405,8 @@ def cut_points(how: str, numbers: Floats, y: Integers, bins: int = BINS) -> tupl
         ends = 2 * (low / 2 + (high / 2 - low / 2) * share)
     else:
         ends = np.quantile(values, share, method="inverted_cdf")
-    # A cut at the largest value would leave the last interval empty.
-    return tuple(np.unique(ends[ends < values.max()]).tolist())
+    # A cut at the largest value would leave the last interval empty; half of 5e-324 is 0.
+    return tuple(np.unique(ends[(values.min() <= ends) & (ends < values.max())]).tolist())
 
 
 def mdl_cuts(values: Floats, y: Integers) -> list[float]:

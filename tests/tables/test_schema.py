@@ -5,7 +5,7 @@ from math import log2
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
@@ -228,6 +228,7 @@ def test_mdl_is_fayyad_and_iranis_rule(rows):
     st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), max_size=40),
     st.integers(2, 12),
 )
+@example("width", [5e-324], 2)
 def test_cuts_ascend_and_leave_no_end_empty(how, numbers, bins):
     X = np.array(numbers)
     cuts = cut_points(how, X, np.arange(len(X)) % 2, bins)
