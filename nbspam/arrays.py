@@ -33,6 +33,9 @@ else:
 
 EPOCH = 719_163  # the ordinal of 1970-01-01, from which `Days` count
 LAST_DAY = (1 << 16) - 1
+# Nats by which equal log-probabilities differ at most: the same terms, added in another order,
+# differ in their last digits.
+TIED = 1e-9
 
 
 def today() -> int:

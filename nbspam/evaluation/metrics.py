@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import ArrayLike, Floats, Integers
+from nbspam.arrays import TIED, ArrayLike, Floats, Integers
 
 NAN = float("nan")
 N_BINS = 15
@@ -151,8 +151,7 @@ def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers,
     # A stable sort takes one pass if the scores are sorted already, as in the bootstrap.
     order = np.argsort(-values, kind="stable")
     values, is_spam = values[order], np.asarray(y_true)[order] == 1
-    # Tied to nine decimals: the same terms, added in another order, differ in their last digits.
-    last_of_ties = np.append(values[:-1] > values[1:] + 1e-9, True)[: len(values)]
+    last_of_ties = np.append(values[:-1] > values[1:] + TIED, True)[: len(values)]
     at = np.flatnonzero(last_of_ties)
     spam = np.append(0, np.cumsum(is_spam)[at])
     return np.append(0, at + 1) - spam, spam, np.append(np.inf, values[at])

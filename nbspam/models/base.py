@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from nbspam.arrays import TIED
 from nbspam.errors import NotTrainedError, UsageError
 
 if TYPE_CHECKING:
@@ -240,12 +241,9 @@ class Scored:
         return np.asarray(joint - logsumexp(joint))
 
     def predict(self, X: Any) -> Labels:
-        """Return the most probable class of each document; the first one of equals.
-
-        Equal to nine decimals: the same terms, added in another order, differ in their last ones.
-        """
+        """Return the most probable class of each document; the first one of equals."""
         joint = self.joint_log_proba_or_prior(X)
-        best = (joint >= joint.max(axis=1, keepdims=True) - 1e-9).argmax(axis=1)
+        best = (joint >= joint.max(axis=1, keepdims=True) - TIED).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
 
