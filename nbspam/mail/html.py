@@ -514,8 +514,8 @@ def _looks(
     """
     styles: dict[visibility.StartTag, visibility.Style] = {}
     followed = set(different)
-    walked = sheet if sheet is not None and sheet.asks_for_relatives else None
-    if walked is None:
+    context = sheet.root if sheet and sheet.asks_for_relatives else None
+    if context is None:
         # An image, as newsletters count their readers with, has no text that it could hide.
         starts = {tag.start for tag in different if tag.start and tag.is_start}
         found = ((start, sheet.style(start) if sheet else start.style) for start in starts)
@@ -528,7 +528,7 @@ def _looks(
     changes: list[tuple[int, visibility.Look]] = []
     # Names of open elements, and looks around and contexts behind them.
     outside: list[tuple[bytes, visibility.Look, Context | None]] = []
-    look, context = visibility.ROOT, walked.root if walked else None
+    look = visibility.ROOT
     for number, tag in enumerate(tags):
         if tag not in followed:
             continue
@@ -537,11 +537,11 @@ def _looks(
             if outside and tag.name == outside[-1][0]:
                 _, now, context = outside.pop()
         else:
-            if walked is None or context is None:
+            if sheet is None or context is None:
                 style = styles.get(start)
                 behind = inside = None
             else:
-                style, behind, inside, _ = walked.enter(start, context)
+                style, behind, inside, _ = sheet.enter(start, context)
             if tag.is_start:
                 if style is not None and len(outside) < _MAX_DEPTH:
                     now = visibility.look_of(look, style)
