@@ -290,7 +290,11 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
         alone = partial(Item, name, label) if kind == "unsure" else None
         yield from _mbox_items(name, head, stream, label, alone)
     else:
-        yield Item(name, label, _message_in(name, files.read_raw_message(stream, head)))
+        raw = files.read_raw_message(stream, head)
+        data, problem = _message_in(name, raw), None
+        if kind == "unsure" and data is not raw and files.begins_with_from_line(data):
+            problem = f"{name}: a compressed mailbox; decompress it"
+        yield Item(name, label, data, problem=problem)
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

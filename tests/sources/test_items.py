@@ -262,6 +262,7 @@ def test_a_message_that_a_server_keeps_compressed_is_decompressed(compress, tmp_
         write(tmp_path / "cur" / f"{n}:2,S", kept)
     (tmp_path / "new").mkdir()
     assert data(tmp_path) == [HAM, *damaged]
+    assert read("-", stdin=compress(MBOX))[0].problem == "-: a compressed mailbox; decompress it"
 
 
 @pytest.mark.parametrize("size", [b"%d", b"%d        "])
