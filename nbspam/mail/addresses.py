@@ -27,7 +27,7 @@ import numpy as np
 from nbspam import disk
 from nbspam.charsets import CharsetGuess
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.errors import InputError, ModelFileError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.mail import headers
 from nbspam.printing import printable
 from nbspam.verdicts import Evidence, Explanation, Verdict
@@ -384,23 +384,23 @@ def read_lists(model: str) -> AddressLists | None:
 
 
 def checked_address(text: str) -> str:
-    """Return an address as lists have it; raises InputError."""
+    """Return an address as lists have it; raises UsageError."""
     key = re.sub(r"^(list:|to:|)<(.*)>$", r"\1\2", text.strip())  # as headers have it
     key = listed_form(_WILDCARD.sub("", key))
     # Nobody's mail would fit a word without a domain, or a domain with a wildcard.
     is_vain = not any(sign in key for sign in ".@:") or "*" in key.rpartition("@")[2]
     if is_vain or not _ADDRESS.match(key) or not key.isprintable():
-        raise InputError(
+        raise UsageError(
             f"{text}: no address; write ann@example.org, example.org, list:ID or to:ADDRESS"
         )
     return key
 
 
 def checked_server(text: str) -> str:
-    """Return the name of a server as lists have it; raises InputError."""
+    """Return the name of a server as lists have it; raises UsageError."""
     name = text.strip().lower()
     if not _SERVER.match(name) or not name.isprintable():
-        raise InputError(
+        raise UsageError(
             f"--trust {text}: no name of a server; give the first word of its"
             " Authentication-Results, such as mx.example.org"
         )

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from nbspam.decision import Cutoffs
-from nbspam.errors import InputError, ModelFileError
+from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.mail import addresses
 from nbspam.mail.addresses import CERTAIN, HINT, AddressLists, ListMatch, change_lists, read_lists
 from nbspam.verdicts import Evidence, Explanation, Verdict
@@ -196,7 +196,7 @@ def test_a_line_that_is_none_is_told_by_its_number(tmp_path, line):
      "list:<x.example", "\udcff@b.example", "ann@*", "*example.org"],
 )  # fmt: skip
 def test_what_is_no_address_is_refused(text):
-    with pytest.raises(InputError, match=r"no address; write ann@example\.org"):
+    with pytest.raises(UsageError, match=r"no address; write ann@example\.org"):
         addresses.checked_address(text)
 
 
@@ -219,7 +219,7 @@ def test_an_address_has_one_form_in_lists(tmp_path, text, listed):
 def test_what_is_no_server_is_refused_before_a_line_is_written(tmp_path, server):
     model = str(tmp_path / "m")
     with pytest.raises(
-        InputError, match=r"(?s)--trust .*: no name of a server; give the first word"
+        UsageError, match=r"(?s)--trust .*: no name of a server; give the first word"
     ):
         change_lists(model, [], None, trust=server)
     assert read_lists(model) is None
