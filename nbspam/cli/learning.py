@@ -12,7 +12,15 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options
 from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import subcommand
-from nbspam.cli.output import echo_json, echo_result, echo_rows, is_named, report_outcome, warn
+from nbspam.cli.output import (
+    echo_json,
+    echo_result,
+    echo_rows,
+    is_named,
+    report_kept,
+    report_outcome,
+    warn,
+)
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -229,7 +237,8 @@ def prune_command(
     model.
 
     Afterwards, un-learning an earlier message takes out only those of its tokens that the
-    model still knows.
+    model still knows.  If more than half of the tokens go, the model of before is kept beside
+    the new one, with ~ after its name.
 
     \b
     nbspam prune
@@ -240,10 +249,11 @@ def prune_command(
 
     given = (min_df, older_than, half_life)
     rule = DEFAULT if given == (None, None, None) else PruningRule(*given)
-    before, after = prune_model(model_path, rule, today())
+    before, after, kept = prune_model(model_path, rule, today())
+    facts = {"before": before._asdict(), "after": after._asdict(), "kept": report_kept(kept)}
     echo_result(
         as_json,
-        {"model": model_path, "before": before._asdict(), "after": after._asdict()},
+        {"model": model_path, **facts},
         f"tokens {before.tokens:,} before, {after.tokens:,} after",
         f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",
     )

@@ -30,7 +30,7 @@ from nbspam.store.fields import check_memory
 from nbspam.store.merging import is_part, read_part
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity
-from nbspam.store.open import classifier_of, with_lists
+from nbspam.store.open import classifier_of, keep_old_model, with_lists
 
 # ---- checks ----
 
@@ -142,7 +142,7 @@ def _journal(
             journal.changes, classifier.table.vocabulary, classifier.settings.weighting
         )
         grown = int(change.class_count.sum())
-        text += f", {'+' * (grown >= 0)}{amount_text(grown, 'messages')}"
+        text += f", {amount_text(abs(grown), 'messages')} {'fewer' if grown < 0 else 'more'}"
     if journal.condition == journals.Condition.UNFINISHED:
         text += "; the bytes after them are of an unfinished write, never acknowledged"
         return Finding(NOTE, "journal", text)
@@ -289,10 +289,11 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 DEFAULT = PruningRule(min_df=2, older_than=365)
 
 
-def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
+def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size, str | None]:
     """Prune a model file; return its sizes before and after.
 
-    day: today, in days since 1970-01-01.  Raises NbspamError; then the file is unchanged.
+    The last value is where the model of before is kept, if it loses more than half of its
+    tokens.  day: today, in days since 1970-01-01.  Raises NbspamError; then the file is unchanged.
     """
     path = resolved(path)
     StoredModel(path)  # fails if there is no model; locking first would create its folder
@@ -300,8 +301,11 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
         stored = StoredModel(path)
         whole = stored.whole()
         before = Size(len(whole.table.vocabulary), stored.size())
-        journals.write_model(path, forgetful(whole, rule, day).to_state())
-        return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
+        pruned = forgetful(whole, rule, day)
+        n_left = len(pruned.table.vocabulary)
+        kept = keep_old_model(path) if n_left < before.tokens / 2 else None
+        journals.write_model(path, pruned.to_state())
+        return before, Size(n_left, os.path.getsize(path)), kept
 
 
 def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier:

@@ -584,7 +584,7 @@ def test_doctor_repairs_and_says_what_was_saved(nbspam, changed, journal):
     assert known(changed) == [0]
     out = nbspam.out("doctor", "-m", changed, "--repair")
     assert out.startswith("good\trepair\tthere was not")
-    assert re.search(r"good\tjournal\t1 change, [\d,]+ bytes, \+1 message\n", out)
+    assert re.search(r"good\tjournal\t1 change, [\d,]+ bytes, 1 message more\n", out)
 
 
 def test_repair_moves_what_is_not_the_models_away(nbspam, model, journal):

@@ -194,9 +194,11 @@ def words(path):
 ])  # fmt: skip
 def test_a_rule_says_what_goes(aged, rule, left):
     before = words(aged)
-    was, now = prune_model(aged, rule, NEW)
+    was, now, kept = prune_model(aged, rule, NEW)
 
     assert words(aged) == (before if left is None else left)
+    assert kept == (f"{aged}~" if 2 * now.tokens < was.tokens else None)
+    assert kept is None or words(kept) == before
     assert left is None or (was.tokens > now.tokens and was.bytes > now.bytes)
     assert StoredModel(aged).whole().table.n_docs == 10
 
@@ -313,13 +315,11 @@ def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
 
 
 def test_prune_says_what_it_did(nbspam, trained):
-    out = nbspam.out("prune", "--min-df", "2")
-    before, after = out.splitlines()
-
-    assert before.startswith("tokens ")
-    assert "bytes" in after
+    _, out, said = nbspam("prune", "--min-df", "99")
+    assert [line.split()[0] for line in out.splitlines()] == ["tokens", "bytes"]
+    assert said == f"nbspam: the file that was there is kept as {trained}~\n"
     facts = nbspam.json("prune")
-    assert facts["before"] == facts["after"]
+    assert (facts["before"], facts["kept"]) == (facts["after"], None)
 
 
 # ---- bounded models ----
