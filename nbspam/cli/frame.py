@@ -357,12 +357,15 @@ class Command(click.Command):
         return result
 
     def _configured_in(self, text: str, ctx: click.Context) -> Iterator[str]:
-        """Yield remarks on the options that an error names and the configuration file sets."""
+        """Yield remarks on the options that an error names and the command line does not set."""
         named = re.findall("--[a-z-]+", text)
+        kinds = click.core.ParameterSource
         for option in (each for each in self.params if _long(each) in named):
             source = ctx.get_parameter_source(str(option.name))
-            if source is click.core.ParameterSource.DEFAULT_MAP:
-                yield f"{_long(option)} is set in {config_path()}"
+            if source is kinds.DEFAULT_MAP:
+                yield f"{_long(option)} is set in {config_path()}, which --no-config ignores"
+            elif source is kinds.ENVIRONMENT:
+                yield f"{_long(option)} is set by {option.envvar}"
 
     def groups(self, ctx: click.Context) -> dict[str, list[click.Option]]:
         """Return the options by title, in the order of help: the common ones come last."""

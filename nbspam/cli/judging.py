@@ -214,8 +214,14 @@ def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bo
     nbspam explain message.eml
     nbspam explain --brief < message.eml
     """
-    output.check_page(form.report)
+    check_form(form)
     return print_explanations(inputs.asked_model(question), form, tokens)
+
+
+def check_form(form: ExplanationForm) -> None:
+    """Raise UsageError for two forms at once, or a page that cannot be written."""
+    output.check_page(form.report)
+    output.refuse_two({"--brief": form.brief, "--json": form.as_json})
 
 
 def print_explanations(

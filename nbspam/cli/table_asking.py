@@ -121,7 +121,7 @@ def table_explain_command(
     nbspam table explain rows.csv
     nbspam table explain --factors rows.csv
     """
-    output.check_page(form.report)
+    judging.check_form(form)
     output.refuse_two({"--report": form.report is not None, "--factors": factors})
     output.refuse_two({"--brief": form.brief, "--factors": factors})
     asked = inputs.asked_model(question)

@@ -123,14 +123,19 @@ def test_the_file_sets_options(nbspam, trained, config):
         assert nbspam("classify", stdin=SPAM)[1].startswith(label)
         assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
     config.write_text("[common]\njson = true\n")
-    said = f"--json and -0: two forms of answer; leave out one; --json is set in {config}"
-    assert complains(nbspam("classify", "-0"), 2, said)
+    said = "--json and -0: two forms of answer; leave out one; --json is set in"
+    assert complains(nbspam("classify", "-0"), 2, f"{said} {config}, which --no-config ignores")
 
 
 def test_options_win_over_the_environment_and_that_over_the_file(
     nbspam, trained, config, monkeypatch
 ):
     config.write_text("[classify]\nfp-cost = 1e9\n[tokens]\npairs = true\n")
+    monkeypatch.setenv("NBSPAM_TRAIN_ALPHA", "2")
+    said = (
+        "--alpha: --estimate mle adds nothing; leave out one; --alpha is set by NBSPAM_TRAIN_ALPHA"
+    )
+    assert complains(nbspam("train", "--estimate", "mle", "."), 2, said)
     monkeypatch.setenv("NBSPAM_CLASSIFY_FP_COST", "2")
     assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
     assert nbspam("classify", "--fp-cost", "1e9", stdin=SPAM)[1].startswith("ham")

@@ -114,6 +114,7 @@ eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends
 compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
 explain gone --report no/page.html | --report no/page.html: there is no folder no
 table explain gone --factors --report a.html | --report and --factors: two forms of answer
+explain gone --brief --json | --brief and --json: two forms of answer
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against --alpha | give options of `nbspam train`
@@ -145,6 +146,9 @@ doubts -0 --json $FOLDER | two forms of answer
 classify -0 --json | --json and -0: two forms of answer; leave out one
 classify --csv -0 | -0 and --csv: two forms of answer; leave out one
 share snapshot new --users users | share snapshot: --users is for join; leave it out
+allow "a b" | a b: no address; write ann@example.org, example.org, list:ID or
+deny nobody | nobody: no address; write ann@example.org, example.org, list:ID
+allow --trust "a b" | --trust a b: no name of a server; give the first word
 deny --forget | --forget: no address; name those to take off the list
 query --target class | model has no network; train one beside it: nbspam train SOURCE
 table query -m $TABLE --target Y | train one beside it: nbspam table train SOURCE
@@ -305,9 +309,6 @@ train $FOLDER --min-df 99 -m $OTHER | no token is in enough messages; lower --mi
 train $FOLDER --alpha 1e19 -m $OTHER | not written (settings: alpha: 1e+19); use smaller numbers
 table train huge.csv --target y --model multinomial -m $OTHER | feature_count_: out of range); use
 train $TEXTS --model bernoulli --vocabulary gone -m $OTHER | give a file of tokens
-allow "a b" | a b: no address; write ann@example.org, example.org, list:ID or
-deny nobody | nobody: no address; write ann@example.org, example.org, list:ID
-allow --trust "a b" | --trust a b: no name of a server; give the first word
 table train $LIHANG --target Y --structure gone -m $OTHER | gone: No such file
 train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
 train $ROWS --label-column class | X1, X2
