@@ -245,12 +245,11 @@ def read_uncompressed(path: str, most: int) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(_NO_FILE.format(path))
-        # Ask for one byte too many: if fewer come, the file has been read to its end.
-        asked = min(status.st_size + 1, most)
-        data = os.read(descriptor, asked)
-        if len(data) == asked:  # the file has grown, or its size is not known
+        # Ask for one byte too many: if just the size comes, the file has been read to its end.
+        data = os.read(descriptor, min(status.st_size + 1, most))
+        if len(data) != status.st_size:  # it has grown, tells no size, or FUSE gave a part
             with open(descriptor, "rb", closefd=False) as stream:
-                data += stream.read(most - asked)
+                data += stream.read(most - len(data))
         return data
     finally:
         os.close(descriptor)

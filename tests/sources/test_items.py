@@ -425,11 +425,12 @@ def test_chunks_are_as_large_as_the_limits_allow():
     assert [len(part) for part in chunks([item._replace(data=None)] * 7, 9, 0)] == [7]
 
 
-def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch):
-    path = write(tmp_path / "grows", b"a: b\n\nand more")
-    said = list(os.stat(path))
-    said[6] = 3
-    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result(said))
+@pytest.mark.parametrize(("size", "at_once"), [(3, 99), (14, 4)])  # it grows; FUSE gives parts
+def test_a_file_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch, size, at_once):
+    path = write(tmp_path / "mail", b"a: b\n\nand more")
+    status, read = os.stat_result((*os.stat(path)[:6], size, 0, 0, 0)), os.read
+    monkeypatch.setattr(os, "fstat", lambda _: status)
+    monkeypatch.setattr(os, "read", lambda file, n: read(file, min(n, at_once)))
     assert read_uncompressed(str(path), 99) == b"a: b\n\nand more"
     assert read_uncompressed(str(path), 6) == b"a: b\n\n"
     assert read_uncompressed(str(path), 2) == b"a:"
