@@ -362,7 +362,7 @@ def read_lists(model: str) -> AddressLists | None:
     """Return the lists beside a model, None if there are none; raises InputError."""
     path = lists_path(model)
     try:
-        text = disk.read_own(path, disk.parent_folder(path)).decode("utf-8", "replace")
+        text = disk.read_own(path, disk.resolved(model)).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except ModelFileError as error:
@@ -446,7 +446,7 @@ def write_lists(model: str, lists: AddressLists) -> None:
     lines = [f"trust {lists.trusted}"] if lists.trusted else []
     lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
     data = "".join(f"{line}\n" for line in lines).encode()
-    with disk.replacing(path, like=disk.parent_folder(path)) as file:
+    with disk.replacing(path, like=disk.resolved(model)) as file:  # all who judge by it read both
         file.write(data)
 
 
