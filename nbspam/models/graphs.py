@@ -171,18 +171,20 @@ class FamilyScores:
         # The number of rows, or the sum of their weights.
         self.n_rows = float(len(codes) if weight is None else weight.sum())
         self._kept: dict[tuple[int, tuple[int, ...]], float] = {}
+        self._alone = [_log_likelihood(self._counts(i, ())) for i in range(len(cardinality))]
+
+    def _counts(self, child: int, parents: tuple[int, ...]) -> Floats:
+        return family_counts(self._codes, self.cardinality, child, parents, self._weight)
 
     def log_likelihood(self, child: int, parents: tuple[int, ...]) -> float:
         """Return the maximum log-likelihood of a column given its parents, nats.
 
-        It is computed from the rows without missing values and scaled up to all rows;
-        otherwise a column with missing values would seem a better parent.
+        A row in which a parent is missing counts as if the column had none.  Parents gain by
+        known rows alone; scaled up to all rows, what is chance in a few would make arrows: E-360.
         """
-        counts = family_counts(self._codes, self.cardinality, child, parents, self._weight)
-        total = counts.sum(axis=1)
-        known = total.sum()
-        scale = self.n_rows / known if known > 0 else 0.0
-        return float(_sum_n_log_n(counts) - _sum_n_log_n(total)) * scale
+        counts = self._counts(child, parents)
+        with_parents_known = _log_likelihood(counts.sum(axis=0, keepdims=True))
+        return _log_likelihood(counts) + (self._alone[child] - with_parents_known)
 
     def family(self, child: int, parents: tuple[int, ...]) -> float:
         """Return the cost of a node with these parents, nats; parents: ascending."""
@@ -215,9 +217,11 @@ class FamilyScores:
         return cost
 
 
-def _sum_n_log_n(counts: Floats) -> float:
-    seen = counts[counts > 0]
-    return float(seen @ np.log(seen))
+def _log_likelihood(counts: Floats) -> float:
+    """Return the log-likelihood of counts if each has its share of its row, nats."""
+    seen, total = counts[counts > 0], counts.sum(axis=1)
+    total = total[total > 0]
+    return float(seen @ np.log(seen)) - float(total @ np.log(total))
 
 
 # --- search: hill climbing by adding, removing and reversing arrows --------------------------

@@ -312,6 +312,8 @@ def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counte
     assert twice.total(((1,), ())) == weighted.total(((1,), ()))
     counts = graphs.family_counts(codes, (2, 2), 1, (0,))
     assert counts.tolist() == [[0, 1], [0, 1]]
+    scores = graphs.FamilyScores(codes, (2, 2))  # where its parent is known, column 1 is always 1
+    assert scores.log_likelihood(1, (0,)) == pytest.approx(2 * math.log(2 / 3) + math.log(1 / 3))
 
 
 # --- search ------------------------------------------------------------------------------
