@@ -39,14 +39,17 @@ _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 class CountedWithParents(ColumnModel):
     """A model that counts the class together with parents, so that it has no other prior.
 
-    class_prior: "smoothed" or "estimated", which only rows without a parent get.
+    class_prior: "smoothed" or "estimated", which only rows without a parent get; dirichlet: None
+    for the classes.
     """
 
     def _log_prior(self, class_count: Array) -> Array:
-        if not isinstance(self.class_prior, str) or self.class_prior == "uniform":
+        is_stated = not isinstance(self.class_prior, str) or self.class_prior == "uniform"
+        if is_stated or self.class_dirichlet is not None:
             raise DataError(
-                f"class_prior: {type(self).__name__} counts the classes together with the values"
-                " of parents, so that no other prior enters; leave it out"
+                f"{'class_prior' if is_stated else 'dirichlet'}: {type(self).__name__} counts the"
+                " classes together with the values of parents, so that no other prior enters;"
+                " leave it out"
             )
         return super()._log_prior(class_count)
 
