@@ -47,7 +47,12 @@ def trial(tmp_path_factory, mails, mail_classifier):
 async def opened(address):
     if isinstance(address, int):
         return await asyncio.open_connection("127.0.0.1", address)
-    return await asyncio.open_unix_connection(address)
+    found = await asyncio.open_unix_connection(address)
+    # While the server's backlog is full, asyncio returns a socket that is not connected.
+    while not found[1].get_extra_info("peername"):
+        await asyncio.sleep(0.01)
+        found = await asyncio.open_unix_connection(address)
+    return found
 
 
 async def ask(address, data):
