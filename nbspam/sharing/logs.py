@@ -120,7 +120,9 @@ def _reports(texts: Iterable[tuple[str, str | bytes]]) -> dict[str, dict[str, An
 
 
 def _lost(name: str, error: Exception) -> SharedLogError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". ")
+    # redis quotes the command of a pipeline, and with it the record, before what is wrong.
+    text = str(error).rpartition(" of pipeline caused error: ")[2].strip()
+    reason = (text or type(error).__name__).splitlines()[0].rstrip(". ")
     return SharedLogError(f"{name}: {reason}; {_AGAIN}")
 
 
@@ -160,6 +162,7 @@ class _RedisLog(SharedLog):
             why = "no password, or a wrong one; give it by --share-password-command"
             raise SharedLogError(f"{self.name}: {why}; {_AGAIN}") from error
         except (self._failure, OSError) as error:
+            self.close()  # another server may have taken over the address
             raise _lost(self.name, error) from error
 
     def append(self, records: Sequence[bytes]) -> None:

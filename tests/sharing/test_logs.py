@@ -50,6 +50,18 @@ def test_a_user_of_redis_may_have_any_name(server):
     log.close()
 
 
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
+def test_a_server_that_became_a_replica_is_left_for_the_one_that_took_over(server):
+    log = open_log(server.url)
+    log.append([b"one"])
+    with server.direct() as other:
+        other.replicaof("127.0.0.1", 1)
+        with pytest.raises(SharedLogError, match="lessons: You can't write against a read only"):
+            log.append([b"two"])
+        assert len(other.client_list()) == 1
+    log.close()
+
+
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
 def test_the_host_of_postgresql_may_come_last(server):
     address = f"postgresql:///postgres/lessons?host=127.0.0.1&port={server.port}&user=log"
