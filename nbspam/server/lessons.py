@@ -41,6 +41,7 @@ _TEACHERS = 8  # models that learn in parallel; they mostly wait for the disk
 _HELD = 16  # users' models that are open
 _GATHERED = 0.02  # seconds in which records come together before they are learned
 _PAUSE = 1.0  # seconds between attempts, and between reports
+_MOST_SAID = 10  # failures that are remembered
 _TRIM = 60.0  # seconds between trims of the log
 _QUIET = 5.0  # seconds without a record, after which reports have the model's digest
 _LAST = 5.0  # seconds to send the last lessons when a worker ends
@@ -291,7 +292,7 @@ class Courier:
         self._ended = Event()
         self.taught = Event()  # there are lessons to send
         self._reads = False  # this worker is the one that reads the log
-        self._said = ""
+        self._said: tuple[str, ...] = ()  # the last failures that were logged
         self._sends = True  # the last lessons reached the log
         self._known: tuple[object, object] = None, None  # digest and stamp of the site's model
         self._sender = Thread(target=self._send, name="sender", daemon=True)
@@ -307,9 +308,12 @@ class Courier:
     # ---- in the threads ----
 
     def _log_once(self, error: Exception) -> None:
-        """Log a failure unless it is the last one again; only the worker that reads does so."""
-        if self._reads and str(error) != self._said:
-            self._said = str(error)
+        """Log a failure once until lessons are shared; only the worker that reads does so.
+
+        Both threads fail, and each in its own words.
+        """
+        if self._reads and str(error) not in self._said:
+            self._said = (*self._said[-_MOST_SAID:], str(error))
             self._service.log.failed("lessons wait, and are not shared now", error)
 
     def _send(self) -> None:
@@ -380,7 +384,7 @@ class Courier:
         site = sharer.model_of("")  # an unreadable one is reported to nobody
         facts = sharer.report(is_quiet)
         if self._said and self._sends:
-            self._said = ""
+            self._said = ()
             self._service.log.noted("lessons are shared again")
         self._tally.set_gauge("share_connected", 1)
         for name in ("lag", "outbox", "read", "skipped"):

@@ -161,19 +161,21 @@ def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, 
     assert exports[0].count('"message"') == 6
 
 
-def test_a_failure_is_logged_once_and_its_end_when_lessons_can_be_sent(tmp_path, monkeypatch):
-    log, said, reports = MemoryLog(), [], []
+def test_failures_are_logged_once_and_their_end_when_lessons_can_be_sent(tmp_path, monkeypatch):
+    log, said = MemoryLog(), []
     host = Host(tmp_path / "host", "model", log)
     host.teach(message(1), "ham")
     monkeypatch.setattr(lessons, "open_log", lambda *_: log)
     monkeypatch.setattr(lessons, "_PAUSE", 0.01)
-    monkeypatch.setattr(log, "report", lambda *_: reports.append(said[:]))
-    monkeypatch.setattr(log, "append", failing := Mock(side_effect=SharedLogError("disk full")))
+    monkeypatch.setattr(log, "append", appends := Mock(side_effect=SharedLogError("disk full")))
+    monkeypatch.setattr(log, "report", reports := Mock(side_effect=SharedLogError("read only")))
     service = Mock(choices=Mock(model_path=host.path, users=None))
-    service.log.failed, service.log.noted = lambda *words: said.append(words), said.append
+    service.log.failed, service.log.noted = lambda _, error: said.append(str(error)), said.append
     courier = Courier(service, ShareChoices("", None, False), TaughtModels(host.path, None))
-    until(lambda: len([each for each in reports if each]) > 2)
-    assert [what for what, _ in said] == ["lessons wait, and are not shared now"]
-    failing.side_effect = None
-    until(lambda: said[1:] == ["lessons are shared again"])
+    until(lambda: min(appends.call_count, reports.call_count) > 4)
+    reports.side_effect = None
+    until(lambda before=reports.call_count: reports.call_count > before + 2)
+    assert sorted(said) == ["disk full", "read only"]
+    appends.side_effect = None
+    until(lambda: said[2:] == ["lessons are shared again"])
     courier.end()
