@@ -63,7 +63,8 @@ class MemoryLog(SharedLog):
 
     def end(self):
         self.check()
-        return LogEnd(self.identity, len(self.records), self.first, self.seconds)
+        n_records = len(self.records)
+        return LogEnd(self.identity, n_records, self.first, n_records, self.seconds)
 
     def report(self, host, facts):
         self.check()

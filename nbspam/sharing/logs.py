@@ -46,6 +46,7 @@ class LogEnd(NamedTuple):
     identity: str  # of this log; another one if it was replaced
     n_records: int  # that were ever appended
     n_trimmed: int  # of records that were trimmed
+    position: int  # that was given last
     seconds: int  # since 1970, by the clock of the log's server
 
 
@@ -176,11 +177,7 @@ class _RedisLog(SharedLog):
         """Return the next records; foreign entries become empty records."""
         with self._asked() as server:
             found = server.xrange(self._key, min=f"({_stream_id(after)}", count=limit)
-        return [
-            (int(milliseconds) << _SHIFT | int(number), fields.get(b"lesson", b""))
-            for name, fields in found
-            for milliseconds, number in [name.split(b"-")]
-        ]
+        return [(_position(name), fields.get(b"lesson", b"")) for name, fields in found]
 
     def wait(self, after: int, timeout: float) -> None:
         with self._asked() as server:
@@ -206,7 +203,8 @@ class _RedisLog(SharedLog):
         # Redis and Valkey count all entries since 7.0, also foreign ones, but not deleted streams.
         added = max(int(found.get("entries-added", 0)), int(known[1] or 0))
         n_trimmed = added - int(found["length"])
-        return LogEnd(known[0].decode("ascii", "replace"), added, n_trimmed, time[0])
+        position = _position(found.get("last-generated-id", b"0-0"))
+        return LogEnd(known[0].decode("ascii", "replace"), added, n_trimmed, position, time[0])
 
     def report(self, host: str, facts: dict[str, Any]) -> None:
         with self._asked() as server:
@@ -219,6 +217,11 @@ class _RedisLog(SharedLog):
 
     def close(self) -> None:
         self._redis.close()
+
+
+def _position(stream_id: bytes) -> int:
+    milliseconds, number = stream_id.split(b"-")
+    return int(milliseconds) << _SHIFT | int(number)
 
 
 def _stream_id(position: int) -> str:
@@ -331,10 +334,11 @@ class _PostgresLog(SharedLog):
         before = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
         with self._asked() as connection:
             found = connection.execute(
-                f"SELECT id, last, {before}, {_SECONDS} FROM {self._table}_log"
+                f"SELECT id, last, {before}, greatest(last, (SELECT max(position) FROM"
+                f" {self._table})), {_SECONDS} FROM {self._table}_log"
             )
-        identity, last, trimmed, seconds = self._row(found)
-        return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS, seconds)
+        identity, last, trimmed, position, seconds = self._row(found)
+        return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS, position, seconds)
 
     def _row(self, found: Any) -> tuple[Any, ...]:
         """Return the only row of TABLE_log; raises SharedLogError if it was removed."""

@@ -192,6 +192,9 @@ class Sharer:
             place = self.outbox.place()
             records = self.log.read(place.position, _AT_ONCE)
             end = self._checked(place)
+            if place.position > end.position:  # a standby took over, whose clock is behind
+                place = place._replace(position=0)  # what was read is `seen`
+                records = self.log.read(0, _AT_ONCE)
             if not records:
                 if not place.log:
                     self.outbox.note_read(place._replace(log=end.identity), {})
