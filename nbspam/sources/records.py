@@ -56,6 +56,11 @@ def read_records(
             stream, listener = files.standard_input(), options.listener_to("-")
             cells = read_cells(stream, options.format, names, options.encoding, listener)
             yield from _records("-", cells, options.id_column)
+        elif (whole := files.file_around(path)) is not None:
+            rows = (row for row in _file_records(whole, options, names) if row.name == path)
+            if (row := next(rows, None)) is None:
+                raise InputError(f"{path}: no such row there; check its name")
+            yield row
         else:
             yield from _file_records(path, options, names)
 

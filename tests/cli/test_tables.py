@@ -31,6 +31,7 @@ def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_
     assert out.splitlines()[0].split("\t")[2] == f"{path}#1"
     labels = [line.split("\t")[0] for line in out.splitlines()]
     assert table("predict", path)[1].splitlines() == labels
+    assert table("predict", f"{path}#2")[1].splitlines() == labels[1:2]
     # A row alone, with and without column names, gets the same verdict as in the table.
     for stdin in (rows[0] + "\n" + rows[1], rows[1], rows[1].rpartition(",")[0]):
         assert table.json("classify", stdin=stdin.encode())["label"] == labels[0]
