@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -214,14 +215,9 @@ def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bo
     nbspam explain message.eml
     nbspam explain --brief < message.eml
     """
-    check_form(form)
-    return print_explanations(inputs.asked_model(question), form, tokens)
-
-
-def check_form(form: ExplanationForm) -> None:
-    """Raise UsageError for two forms at once, or a page that cannot be written."""
     output.check_page(form.report)
     output.refuse_two({"--brief": form.brief, "--json": form.as_json})
+    return print_explanations(inputs.asked_model(question), form, tokens)
 
 
 def print_explanations(
@@ -258,14 +254,11 @@ def _shown(
     explained: "Iterable[Explanation]", asked: inputs.AskedModel, form: ExplanationForm
 ) -> Iterator[str]:
     if form.as_json:
-        return explained_as_json(
-            explained, asked, lambda each: explanation_json(each, form.number)
-        )
+        return explained_as_json(explained, asked, partial(explanation_json, number=form.number))
     if form.brief:
         return (each.brief(form.number) for each in explained)
-    return explained_as_text(
-        explained, asked, lambda each: explanation_lines(each, form.number, asked.classifier)
-    )
+    lines = partial(explanation_lines, number=form.number, classifier=asked.classifier)
+    return explained_as_text(explained, asked, lines)
 
 
 def explained_as_json(

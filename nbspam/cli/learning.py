@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.arrays import today
-from nbspam.cli import inputs, options
+from nbspam.cli import inputs, options, output
 from nbspam.cli.exchanging import sharing_options, with_sharing
 from nbspam.cli.frame import subcommand
-from nbspam.cli.output import (
-    echo_json,
-    echo_result,
-    echo_rows,
-    is_named,
-    report_kept,
-    report_outcome,
-    warn,
-)
 from nbspam.errors import UsageError
 from nbspam.settings import SettingsChoices, as_learned, settings_for
 from nbspam.sources.files import holds_many
@@ -92,9 +83,9 @@ def update_command(
     learn = partial(model.learn, items, policy=policy, classes=stated, new_class=new_class)
     outcome = with_sharing(sharing, model, partial(learn, day=today(), jobs=jobs))
     besides = "" if known is None else f"learned sent mail; {known} in all"
-    status = report_outcome(outcome, model_path, as_json, besides=besides)
+    status = output.report_outcome(outcome, model_path, as_json, besides=besides)
     if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
-        warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")
+        output.warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")
     return status
 
 
@@ -157,7 +148,8 @@ def unlearn_command(
     nbspam unlearn ~/Maildir/.Trash
     """
     model: StoredModel = inputs.stored_model(model_path)
-    if names_sent := is_named("sent"):  # and not set in the file, for the commands that learn it
+    # Not if the configuration file sets it, for the commands that learn it.
+    if names_sent := output.is_named("sent"):
         sources = inputs.CompleteSources(sources)
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     besides = ""
@@ -166,7 +158,7 @@ def unlearn_command(
         besides = f"forgot sent mail; {left.in_words if left else 'none'} left"
     unlearn = partial(model.unlearn, items, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, unlearn)
-    return report_outcome(outcome, model_path, as_json, besides=besides)
+    return output.report_outcome(outcome, model_path, as_json, besides=besides)
 
 
 @subcommand("relabel", "--to", "--new-class", "--model-file", "--json")
@@ -203,7 +195,7 @@ def relabel_command(
     items = inputs.items_of_sources(sources, as_learned(reading, model.settings))
     relabel = partial(model.relabel, items, to, day=today(), jobs=jobs)
     outcome = with_sharing(sharing, model, partial(relabel, new_class=new_class))
-    return report_outcome(outcome, model_path, as_json, " that the model did not know")
+    return output.report_outcome(outcome, model_path, as_json, " that the model did not know")
 
 
 @subcommand("prune", "--min-df", "--older-than", "--half-life", "--model-file")
@@ -250,10 +242,10 @@ def prune_command(
     given = (min_df, older_than, half_life)
     rule = DEFAULT if given == (None, None, None) else PruningRule(*given)
     before, after, kept = prune_model(model_path, rule, today())
-    facts = {"before": before._asdict(), "after": after._asdict(), "kept": report_kept(kept)}
-    echo_result(
+    output.report_kept(kept)
+    output.echo_result(
         as_json,
-        {"model": model_path, **facts},
+        {"model": model_path, "kept": kept, "before": before._asdict(), "after": after._asdict()},
         f"tokens {before.tokens:,} before, {after.tokens:,} after",
         f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",
     )
@@ -317,40 +309,36 @@ def deny_command(
 
 def print_changed_lists(
     verb: str,
-    addresses: tuple[str, ...],
+    given: tuple[str, ...],
     model_path: str,
     trust: str | None,
     forgets: bool,
     as_json: bool,
 ) -> None:
     """Write addresses into the lists beside a model, and print the lists."""
-    from nbspam.mail.addresses import (
-        AddressLists,
-        change_lists,
-        checked_address,
-        lists_path,
-        read_lists,
-    )
+    from nbspam.mail import addresses
 
-    if forgets and not addresses:
+    if forgets and not given:
         raise UsageError("--forget: no address; name those to take off the list")
-    keys = [checked_address(text) for text in addresses]
-    path = lists_path(model_path)
-    lists = read_lists(model_path) or AddressLists({})
+    keys = [addresses.checked_address(text) for text in given]
+    path = addresses.lists_path(model_path)
+    lists = addresses.read_lists(model_path) or addresses.AddressLists({})
     unknown = [key for key in keys if forgets and key not in lists.verbs]
     if keys or trust is not None:
-        lists = change_lists(model_path, keys, None if forgets else verb, trust)
+        lists = addresses.change_lists(model_path, keys, None if forgets else verb, trust)
     if as_json:
         by_verb = {
             name: sorted(key for key, each in lists.verbs.items() if each == name)
             for name in ("allow", "deny")
         }
-        echo_json({"lists": path, "trust": lists.trusted, **by_verb})
+        output.echo_json({"lists": path, "trust": lists.trusted, **by_verb})
     else:
         lines = [(each, key) for key, each in sorted(lists.verbs.items())]
         lines += [("trust", lists.trusted)] if lists.trusted is not None else []
-        echo_rows(line for line in lines if line[0] == verb or not keys)
+        output.echo_rows(line for line in lines if line[0] == verb or not keys)
     for key in unknown:
-        warn(f"--forget {key}: not on the lists")
+        output.warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:
-        warn("no server is trusted, so that allowed senders are a hint only; give --trust SERVER")
+        output.warn(
+            "no server is trusted, so that allowed senders are a hint only; give --trust SERVER"
+        )

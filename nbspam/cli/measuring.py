@@ -237,7 +237,8 @@ def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
     if form.errors == "-":
         output.echo_rows(rows)
     elif form.errors is not None:
-        output.write_rows(rows, "--errors", form.errors)
+        lines = (f"{line}\n" for line in output.row_lines(rows))
+        output.write_text(lines, "--errors", form.errors)
 
 
 def is_new(way: TrainingWay) -> bool:

@@ -42,13 +42,13 @@ def echo_lines(lines: Iterable[str]) -> None:
 
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
-    """Print rows of fields, separated by tabs, with control characters escaped."""
-    echo_lines(_lines(rows))
+    """Print rows of fields, as `row_lines` returns them."""
+    echo_lines(row_lines(rows))
 
 
-def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
-    """Write rows, as `echo_rows` prints them, to the file of an option; raises InputError."""
-    write_text((f"{line}\n" for line in _lines(rows)), option, path)
+def row_lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Return rows of fields as lines, separated by tabs, with control characters escaped."""
+    return ("\t".join(map(printable, row)) for row in rows)
 
 
 def write_text(pieces: Iterable[str], option: str, path: str) -> None:
@@ -59,10 +59,6 @@ def write_text(pieces: Iterable[str], option: str, path: str) -> None:
             stream.writelines(pieces)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
-
-
-def _lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    return ("\t".join(map(printable, row)) for row in rows)
 
 
 def check_place(option: str, path: str) -> None:

@@ -18,7 +18,6 @@ from nbspam.arrays import today
 from nbspam.cli import exchanging, options, output
 from nbspam.cli.accounts import access_book, with_account_url
 from nbspam.cli.frame import Call, echo_beside, is_quiet, subcommand, titled
-from nbspam.cli.output import at_terminal, warn
 from nbspam.disk import is_absent
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.settings import option_name
@@ -197,14 +196,14 @@ def serve_command(**values: Any) -> None:
 def _note(log: str, text: str) -> None:
     """Warn in a line of the log's format."""
     if log != "json":
-        warn(text)
+        output.warn(text)
     elif not is_quiet():
         echo_beside(json.dumps({"note": text}))
 
 
 def _check_new(model: str) -> None:
     """Raise UsageError if there is no such model, and a person meant another one."""
-    if os.path.lexists(model) or not at_terminal():
+    if os.path.lexists(model) or not output.at_terminal():
         return
     if not click.confirm(f"{model}: no such model; begin a new one?", err=True):
         raise UsageError(f"{model}: no such model; give the right one by -m")
@@ -510,7 +509,7 @@ def _print_held(
     from nbspam.server.judge import UserCounts, judge_each
 
     def warned(error: Exception) -> None:
-        warn(str(error))
+        output.warn(str(error))
 
     read: list[tuple[HeldMessage, str]] = []
 

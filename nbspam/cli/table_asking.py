@@ -121,7 +121,8 @@ def table_explain_command(
     nbspam table explain rows.csv
     nbspam table explain --factors rows.csv
     """
-    judging.check_form(form)
+    output.check_page(form.report)
+    output.refuse_two({"--brief": form.brief, "--json": form.as_json})
     output.refuse_two({"--report": form.report is not None, "--factors": factors})
     output.refuse_two({"--brief": form.brief, "--factors": factors})
     asked = inputs.asked_model(question)

@@ -396,17 +396,6 @@ def checked_address(text: str) -> str:
     return key
 
 
-def checked_server(text: str) -> str:
-    """Return the name of a server as lists have it; raises UsageError."""
-    name = text.strip().lower()
-    if not _SERVER.match(name) or not name.isprintable():
-        raise UsageError(
-            f"--trust {text}: no name of a server; give the first word of its"
-            " Authentication-Results, such as mx.example.org"
-        )
-    return name
-
-
 def sender_of(data: bytes) -> str | None:
     """Return the address of a message's only sender, as lists have it; None without one.
 
@@ -429,12 +418,17 @@ def change_lists(
     verb: "allow" or "deny"; None takes them off.  trust: the server that is trusted from now on.
     patience: seconds to wait for the model's lock; None: as long as it takes.
     """
-    keys = set(addresses)
+    keys, server = set(addresses), None if trust is None else trust.strip().lower()
+    if server is not None and not (_SERVER.match(server) and server.isprintable()):
+        raise UsageError(
+            f"--trust {trust}: no name of a server; give the first word of its"
+            " Authentication-Results, such as mx.example.org"
+        )
     with disk.locked(disk.resolved(model), patience=patience):
         before = read_lists(model) or AddressLists({})
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
-        lists = AddressLists(verbs, before.trusted if trust is None else checked_server(trust))
+        lists = AddressLists(verbs, before.trusted if server is None else server)
         with disk.writing(lists_path(model), "lists"):
             write_lists(model, lists)
     return lists
