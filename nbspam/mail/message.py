@@ -120,6 +120,7 @@ class _MessageReader:
         if text.is_html and not charset and (meta := _META_CHARSET.search(data[:_META_REACH])):
             charset = meta[1].decode("latin-1")
         data, defect = to_utf8(data, charset, self.guess)
+        data = headers.with_line_feeds(data)  # those of encoded text are still CRLF
         if defect is not None:
             self.defects.add(defect)
         if not text.is_html and _FULL_LINE.search(data):

@@ -505,6 +505,9 @@ def test_a_beginning_has_two_thousand_bytes_of_all_texts():
     text = Field("body", OFFER)
     rest = Field("rest", b"> quoted http://b.example/\n")
     assert apart == Message((head, subject, text, links, rest))
+    coded = base64.encodebytes(OFFER.replace(b"\n", b"\r\n") + b"Sam wrote:\r\nLunch?")
+    apart = with_beginning(parse_message(b"Content-Transfer-Encoding: base64\n\n" + coded))
+    assert apart.fields[-1] == ("rest", b"Sam wrote:\nLunch?")
 
 
 @pytest.mark.parametrize("name", ["SUBJECT", "Subject \t", "X: y\n" * 20_000 + "subject"])
