@@ -193,6 +193,19 @@ PLACE: dict[str, Form] = {
     "AMP beside ham": _amp("html", "x-amp-html"),
     "ham AMP beside it": _amp("x-amp-html", "html"),
     "in a frame of ham": _framed,
+    "by some: enriched beside ham": _amp("html", "enriched"),
+    "by some: first of two pages": _amp("html", "html"),
+    "by some: related beside ham": lambda mail: mail.mixed(
+        text_part(mail.ham(), "html"), text_part(mail.html, "html"), kind="related"
+    ),
+    "by some: attached alternative": lambda mail: mail.behind_ham(
+        part("text/html", mail.html.encode(), disposition="attachment"), kind="alternative"
+    ),
+    "by some: beside attached ham": lambda mail: mail.mixed(
+        text_part(mail.html, "html"),
+        part("message/rfc822", mail.message(text_part(mail.ham(), "html"))),
+        kind="alternative",
+    ),
     "ham part first": _behind_ham("mixed"),
     "ham part second": lambda mail: mail.mixed(
         text_part(mail.html, "html"), text_part(mail.ham())

@@ -13,9 +13,8 @@ from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail import headers
 from nbspam.mail.headers import LIMITS, NESTED_HEAD, Field, OpenedMessage, ReadingLimits
 from nbspam.mail.parts import (
-    NOT_SHOWN,
+    NO_RANK,
     SHOWN_BY_SOME,
-    Choice,
     FoundText,
     Parts,
     granted_shares,
@@ -138,7 +137,7 @@ class _MessageReader:
             visible = shared(visible, [False] * len(visible), self.limits.text)
         unseen: Collection[int] = ()
         if parts.choices:
-            unseen = unseen_texts(parts.texts, parts.choices, texts, visible)
+            unseen = unseen_texts(parts.texts, parts.choices, visible)
         if unseen:
             self.defects.add("alternatives-differ")
         fields: list[Field] = []
@@ -197,7 +196,7 @@ class _MessageReader:
         from nbspam.mail.html import read_html
 
         places = [i for i, is_html in enumerate(self.are_html) if is_html]
-        attached = [n for n, i in enumerate(places) if self.parts.texts[i].rank == NOT_SHOWN]
+        attached = [n for n, i in enumerate(places) if self.parts.texts[i].rank == NO_RANK]
         read = read_html([self.texts[i] for i in places], attached)
         return dict(zip(places, read, strict=True))
 
@@ -222,15 +221,13 @@ class _MessageReader:
 
 # --- which texts are shown --------------------------------------------------------------------
 
-# Of alternative parts mail programs show one, and of related parts the root.  Text that they do
-# not show counts only where it differs from the shown text, and then as hidden.
+# Of alternative parts mail programs show HTML if there is any, some the first one and some the
+# last.  Text that none of them shows counts only where it differs from the shown text, and then
+# as hidden.  Of related parts many show all.
 
 # Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
-_FRAMED = re.compile(
-    rb"<(?:i?frame|object|embed)\b[^<>]{0,500}?\bcid:([^\s\"'<>]{1,200})", re.IGNORECASE
-)
 # Words that are compared between alternatives: of scripts that have words, and the characters of
 # those that write without blanks.
 _WORD = re.compile(rb"(?:[a-z]|[\xc3-\xdf][\x80-\xbf])++|[\xe0-\xef][\x80-\xbf]{2}")
@@ -242,34 +239,25 @@ _MIN_LETTERS = 3  # of a word that is compared
 _FEW_WORDS = 10
 
 
-def unseen_texts(
-    texts: Sequence[FoundText],
-    choices: Sequence[Choice],
-    sources: Sequence[bytes],
-    visible: Sequence[bytes],
-) -> set[int]:
+def unseen_texts(texts: Sequence[FoundText], n_choices: int, visible: Sequence[bytes]) -> set[int]:
     """Return the numbers of the texts that are not shown and differ from the shown ones.
 
-    sources, visible: each text in UTF-8, and the visible part of it.
+    visible: the visible part of each text in UTF-8.
     """
-    branches: list[dict[int, list[int]]] = [{} for _ in choices]
+    branches: list[dict[int, list[int]]] = [{} for _ in range(n_choices)]
     for i, text in enumerate(texts):
         for number, branch in text.branches:
             branches[number].setdefault(branch, []).append(i)
     left_out: set[int] = set()
     differing: dict[int, set[bytes]] = {}
     # Inner choices come first: text that they hide is not shown by outer ones either.
-    for own, choice in reversed(list(zip(branches, choices, strict=True))):
-        if len(own) < 2:  # one text is no choice, and pictures have none
+    for own in reversed(branches):
+        if len(own) < 2:  # one text is no choice
             continue
-        if choice.root is None:
-            shown = _shown_alternatives(own, texts)
-        else:
-            shown = _shown_relatives(own, choice, choice.root, sources)
-        kept = [i for branch in shown for i in own.get(branch, ())]
-        # Below plain text, which refers to nothing, mail programs show the other related parts.
-        if choice.root is not None and not any(texts[i].is_html for i in kept):
-            continue
+        rank = {branch: max(texts[i].rank for i in numbers) for branch, numbers in own.items()}
+        best = max((each for each in rank.values() if each != SHOWN_BY_SOME), default=NO_RANK)
+        shown = {branch for branch in rank if rank[branch] >= best}
+        kept = [i for branch in shown for i in own[branch]]
         seen = set().union(*(_words(visible[i]) for i in kept if i not in left_out))
         for branch in own.keys() - shown:
             left_out.update(own[branch])
@@ -280,25 +268,6 @@ def unseen_texts(
     if sum(len(word) >= _MIN_LETTERS for word in words) <= _FEW_WORDS:
         return set()
     return {i for i, words in differing.items() if words}
-
-
-def _shown_alternatives(own: dict[int, list[int]], texts: Sequence[FoundText]) -> set[int]:
-    """Return the branches that mail programs show: one, and AMP, which some of them show."""
-    rank = {branch: max(texts[i].rank for i in numbers) for branch, numbers in own.items()}
-    by_some = {branch for branch in rank if rank[branch] == SHOWN_BY_SOME}
-    others = rank.keys() - by_some
-    return by_some | {max(others, key=lambda branch: (rank[branch], branch), default=0)}
-
-
-def _shown_relatives(
-    own: dict[int, list[int]], choice: Choice, root: int, sources: Sequence[bytes]
-) -> set[int]:
-    """Return the branches that mail programs show: the root, and documents in its frames."""
-    from urllib.parse import unquote_to_bytes  # late: few messages need it
-
-    names = [name for i in own.get(root, ()) for name in _FRAMED.findall(sources[i])]
-    framed = {choice.ids.get(unquote_to_bytes(name)) for name in names}
-    return {root, *(branch for branch in framed if branch is not None)}
 
 
 def _words(text: bytes) -> set[bytes]:

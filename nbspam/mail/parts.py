@@ -15,8 +15,11 @@ from nbspam.mail import headers
 from nbspam.mail.headers import PART_BEGINS, PART_ENDS, Field, OpenedMessage, ReadingLimits
 
 _MESSAGES = frozenset((b"message/rfc822", b"message/global", b"message/news"))
-_AMP, _RTF = b"text/x-amp-html", b"text/rtf"
-_HTML_TYPES = frozenset((b"text/html", b"application/xhtml+xml", b"image/svg+xml", _AMP))
+_RTF = b"text/rtf"
+_BY_SOME = frozenset(
+    b"text/%b" % name for name in (b"x-amp-html", b"watch-html", b"enriched", b"richtext")
+)
+_HTML_TYPES = _BY_SOME | {b"text/html", b"application/xhtml+xml", b"image/svg+xml"}
 _CARDS = frozenset((b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory"))
 # Files of these types are text only if they look like it and their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
@@ -35,15 +38,14 @@ _BINARY = re.compile(
 )
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
 _FROM_LINES = re.compile(rb"\A(?:>?From .*\n){1,100}(?=[!-9;-~]{1,200}+[ \t]*+:)")  # of an mbox
-# Ranks: AMP, which some programs show; HTML and pictures; plain text; anything else.
-SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, NOT_SHOWN = 3, 2, 1, 0
+# Ranks among alternatives; files and other texts, which programs list beside them, have none.
+SHOWN_BY_SOME, _HTML_RANK, _PICTURE_RANK, _PLAIN_RANK, NO_RANK = 4, 3, 2, 1, 0
 _QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
 _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
 _LIKELY_BOUNDARY = re.compile(rb"^--(.+)\n(?i:content-)", re.MULTILINE)
-_CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
@@ -58,7 +60,7 @@ class FoundText(NamedTuple):
     charset: str
     is_html: bool
     field: int  # its fields stand before this one
-    rank: int  # among alternatives the last text of the highest rank is shown
+    rank: int  # of alternatives those of the highest rank are shown
     branches: tuple[tuple[int, int], ...]  # choices that it is part of, and its branch in each
 
 
@@ -70,10 +72,6 @@ class _UnreadPart(NamedTuple):
     default_type: bytes = b"text/plain"
     head: str = headers.PART_HEAD  # a key of HEADS, or _NO_HEAD
     branches: tuple[tuple[int, int], ...] = ()
-
-    def inside(self, data: bytes) -> "_UnreadPart":
-        """Return a part inside this one."""
-        return _UnreadPart(data, self.depth + 1, branches=self.branches)
 
 
 _WHOLE = _UnreadPart(b"", 0, head=headers.HEAD)  # stands for the message itself
@@ -103,13 +101,6 @@ class _Body(NamedTuple):
         return headers.decode_transfer(self.data[:_SNIFFED], self.encoding)
 
 
-class Choice(NamedTuple):
-    """Parts of which a reader is shown one, or some."""
-
-    root: int | None  # the branch that is shown; None: the one of the highest rank
-    ids: Mapping[bytes, int]  # the branches that have a Content-ID; a root can show them, too
-
-
 class Parts:
     """The parts of one message; reading never raises."""
 
@@ -119,7 +110,7 @@ class Parts:
         # Which of them have to be decoded, and the charset that a head states for its body.
         self.encoded: list[tuple[int, str]] = []
         self.texts: list[FoundText] = []
-        self.choices: list[Choice] = []  # outer ones first
+        self.choices = 0  # how many there are between alternatives; outer ones first
         self.defects: set[str] = set()
         self.stack: list[_UnreadPart] = []
         self.room = limits.parts  # parts that may still be read
@@ -249,28 +240,28 @@ class Parts:
         if not is_text or filename or not is_shown:
             self.add_file(body)
         if not is_text:
-            is_alternative = part.branches and self.choices[part.branches[-1][0]].root is None
-            if is_alternative and is_shown and kind.startswith(b"image/"):
-                # A picture that is shown instead of texts: it has no words.
-                self.add_text(b"", False, rank=_SHOWN_FIRST, branches=part.branches)
+            if part.branches and is_shown and kind.startswith(b"image/"):
+                # A picture that is shown instead of plain text: it has no words.
+                self.add_text(b"", False, rank=_PICTURE_RANK, branches=part.branches)
             if inner := self.unwrapped(body):
-                self.push([part.inside(each) for each in inner])
+                self.push([_UnreadPart(each, part.depth + 1) for each in inner])
                 return
             kind = _type_of_file(body)
         if kind in _MESSAGES:
             message = _FROM_LINES.sub(b"", headers.with_line_feeds(body.decoded()))
-            self.push([part.inside(message)._replace(head=headers.NESTED_HEAD)])
+            self.push([_UnreadPart(message, part.depth + 1, head=headers.NESTED_HEAD)])
         elif kind in _CARDS:
-            self.read_card(body, is_invitation=kind == b"text/calendar")
+            self.read_card(body)
         elif kind:
             is_html = kind in _HTML_TYPES or (
                 headers.ON_CONTENT.isdisjoint(content) and headers.looks_like_html(data)
             )
-            rank = NOT_SHOWN
+            rank = NO_RANK
             if is_text and is_shown and (is_html or kind == b"text/plain"):
-                rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
-                rank = SHOWN_BY_SOME if kind == _AMP else rank
-            self.add_text(data, is_html, encoding, body.charset, rank, part.branches)
+                rank = _HTML_RANK if is_html else _PLAIN_RANK
+                rank = SHOWN_BY_SOME if kind in _BY_SOME else rank
+            branches = part.branches if rank else ()
+            self.add_text(data, is_html, encoding, body.charset, rank, branches)
 
     def unwrapped(self, body: _Body) -> list[bytes]:
         """Return the MIME parts inside signed mail, RTF or winmail.dat; none of any other file."""
@@ -311,18 +302,17 @@ class Parts:
         if file.kind in attachments.DOCUMENTS and (size <= most or file.kind == "rtf"):
             self.documents.append((file.kind, data[:most]))
 
-    def read_card(self, body: _Body, is_invitation: bool) -> None:
-        """Read an invitation, which mail programs show above the alternatives, or a card."""
+    def read_card(self, body: _Body) -> None:
+        """Read an invitation or a card, which mail programs show beside the alternatives."""
         from nbspam.mail.wrappings import card_texts
 
-        branches = () if is_invitation else body.part.branches
         data = body.decoded()
         if len(data) > self.limits.source:
             data = ends(data, self.limits.source)
         text, html = card_texts(data)
-        self.add_text(text, False, charset=body.charset, branches=branches)
+        self.add_text(text, False, charset=body.charset)
         if html:
-            self.add_text(html, True, charset=body.charset, branches=branches)
+            self.add_text(html, True, charset=body.charset)
 
     def add_text(
         self,
@@ -330,7 +320,7 @@ class Parts:
         is_html: bool,
         encoding: bytes = b"",
         charset: str = "",
-        rank: int = NOT_SHOWN,
+        rank: int = NO_RANK,
         branches: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """Add a text that stands after the fields found so far."""
@@ -359,21 +349,19 @@ class Parts:
         default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
         taken = spread_indices(bodies, self.room // 2)
         self.room -= len(taken)
-        parts = [part.inside(bodies[i])._replace(default_type=default) for i in taken]
+        parts = [
+            _UnreadPart(bodies[i], part.depth + 1, default, branches=part.branches) for i in taken
+        ]
         if len(taken) < len(bodies):
             self.defects.add("too-many-parts")
             rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
-            parts.append(part.inside(rest)._replace(head=_NO_HEAD))
-        if len(parts) > 1 and body.kind in (b"multipart/alternative", b"multipart/related"):
-            choice = Choice(None, {})
-            if body.kind == b"multipart/related":
-                ids = _ids(parts)
-                choice = Choice(ids.get(body.parameters.get("start", b"").strip(b"<> "), 0), ids)
+            parts.append(parts[0]._replace(data=rest, head=_NO_HEAD))
+        if len(parts) > 1 and body.kind == b"multipart/alternative":
             parts = [
-                each._replace(branches=(*part.branches, (len(self.choices), i)))
+                each._replace(branches=(*part.branches, (self.choices, i)))
                 for i, each in enumerate(parts)
             ]
-            self.choices.append(choice)
+            self.choices += 1
         self.push(parts)
 
     def push(self, parts: list[_UnreadPart]) -> None:
@@ -382,15 +370,6 @@ class Parts:
             self.defects.add("too-deep")
             parts = [part._replace(head=_NO_HEAD) for part in parts]
         self.stack.extend(reversed(parts))
-
-
-def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
-    """Return the indices of the parts that have a Content-ID, the first of each."""
-    found: dict[bytes, int] = {}
-    for i, part in enumerate(parts):
-        if match := _CONTENT_ID.search(headers.open_part(part.data).head):
-            found.setdefault(headers.unfold(match[1]).strip(b"<> "), i)
-    return found
 
 
 def _type_of_file(body: _Body) -> bytes:
