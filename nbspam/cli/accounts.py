@@ -61,10 +61,12 @@ def access_book(access: options.StatedAccess, before: "AccessBook | None" = None
     """
     from nbspam.imap.accounts import AccessBook, AccountAccess, imap_url
 
-    own = {
-        imap_url(each["url"]).account: AccountAccess(*map(each.get, _ACCESS_KEYS))
-        for each in configured_accounts().values()
-    }
+    tables: dict[str, dict[str, str]] = {}
+    for each in configured_accounts().values():
+        account = imap_url(each["url"]).account
+        # Several tables may name folders of one account; for each key the first one speaks.
+        tables[account] = {**each, **tables.get(account, {})}
+    own = {name: AccountAccess(*map(each.get, _ACCESS_KEYS)) for name, each in tables.items()}
     return AccessBook(AccountAccess(*access), own, before)
 
 

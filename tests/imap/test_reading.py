@@ -201,8 +201,9 @@ def test_the_configuration_file_knows_the_secrets_of_accounts(
     filled, nbspam, trained, config, tmp_path, monkeypatch
 ):
     monkeypatch.delenv("NBSPAM_CLASSIFY_PASSWORD_COMMAND")
-    secret = f'password-command = "cat {tmp_path}/secret"'
-    config.write_text(f'[account.home]\nurl = "{filled.url()}"\n{secret}\n')
+    secret = f'password-command = "cat {tmp_path}/secret"\n'
+    lists = f'[account.lists]\nurl = "{filled.url(folder="Lists")}"\n'  # of the same account
+    config.write_text(f'[account.home]\nurl = "{filled.url()}"\n{secret}{lists}')
 
     assert nbspam("classify", filled.url(folder="Junk"))[0] == 0
     without = nbspam("classify", "--no-config", filled.url(folder="Junk"))
