@@ -41,7 +41,7 @@ from nbspam.verdicts import Skipped, Verdict
 _MOST_AGAIN = 100  # messages that each look reads while the model cannot judge them
 # Moving spam to these folders, or to one below them, teaches nothing.
 _NO_LESSON = ("junk", "trash", "drafts", "all")
-_MOST_OTHERS = 200  # folders that are looked at for messages that left the junk folder
+_MOST_OTHERS = 1000  # folders that are looked at for messages that left the junk folder
 _MOST_NEW = 5000  # messages in each of them
 
 
@@ -148,8 +148,8 @@ class AccountSorter:
         self._places[self.inbox] = "ham"
         no_lesson = {e.name for e in folders if e.use in _NO_LESSON or e.name == self.spam}
         below = tuple(name + delimiter for name in no_lesson for delimiter in "/.")
-        others = names - no_lesson - self._places.keys()
-        self._others = sorted(e for e in others if not e.startswith(below))[:_MOST_OTHERS]
+        others = [e.name for e in folders if e.name not in no_lesson | self._places.keys()]
+        self._others = [name for name in others if not name.startswith(below)][:_MOST_OTHERS]
 
     def _find_needs(self) -> None:
         """Find what each message needs."""

@@ -16,7 +16,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import groupby, islice
-from operator import itemgetter, lt
+from operator import lt
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
@@ -178,7 +178,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     # ---- folders ----
 
     def folders(self) -> list[AccountFolder]:
-        """Return the folders that hold messages, each with its use."""
+        """Return the folders that hold messages, each with its use; the account's own first."""
         with asking(self.url, "LIST"):
             if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
                 imap = self._client.wire
@@ -195,7 +195,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             raise InputError(
                 f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; check the server"
             )
-        found.sort(key=itemgetter(2))  # servers list them in any order, another one each time
+        # Servers list them in any order, another one each time.
+        found.sort(key=lambda each: (not self._is_own(each[2]), each[2]))
         held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
         own = [each for each in held if self._is_own(each[2])]
         uses: dict[str, str] = {}

@@ -79,8 +79,11 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
         (H[0], "INBOX", "Trash", None), (H[0], "INBOX", "Archive", None),
     ],
 )  # fmt: skip
-def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box):
-    box.put("Archive", H[5], flags="\\Seen")
+def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box, monkeypatch):
+    monkeypatch.setattr(account, "_MOST_OTHERS", 2)  # which are the account's own
+    box.server.after, box.server.namespaces = f"{AFTER} NAMESPACE", '(("" "/")) NIL (("All/" "/"))'
+    for folder in ("Archive", "All/1", "All/2"):
+        box.put(folder, H[5], flags="\\Seen")
     box.put("INBOX", S[0], H[0])
     box.sort()
     box.move(data, source, target)
