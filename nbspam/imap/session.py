@@ -43,6 +43,7 @@ _SPECIAL = {
 }
 INBOX = "INBOX"
 _MOST_REFUSED = 100  # messages that a server may refuse before it counts as refusing all
+_PARTING_SECONDS = 2.0  # that a server may be silent when the connection is to end
 PAUSES = (1.0, 3.0, 9.0)  # seconds between attempts of a reader to connect again
 
 
@@ -125,7 +126,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     def close(self) -> None:
         """End the connection, as politely as it can be done at once."""
         with suppress(Exception):
-            self._client.socket().settimeout(2)
+            self._client.socket().settimeout(_PARTING_SECONDS)
             self._client.logout()
         with suppress(Exception):
             self._client.shutdown()
@@ -427,7 +428,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     # ---- waiting ----
 
     def wait(self, seconds: float, wake: socket.socket) -> None:
-        """Wait until the open folder changes, time is over, or `wake` is readable.
+        """Wait until the open folder changes, time is over, or `wake` asks to end.
 
         If mail has come since the folder was listed, return at once.
         """
@@ -447,6 +448,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             # Bytes that came with the last answer wake no poll.
             while not (changed or wire.has_unread) and (left := end - time.monotonic()) > 0:
                 ready = [descriptor for descriptor, _ in poller.poll(left * 1000)]
+                if wake.fileno() in ready:
+                    client.socket().settimeout(_PARTING_SECONDS)
                 if wake.fileno() in ready or not ready:
                     break
                 wire.begin_answer()

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 
 from accounts import Box, H, S, assert_sorted, book_of, fill, letter
-from fake_imap import AFTER, PASSWORD, FakeFolder, fake_server
+from fake_imap import AFTER, PASSWORD, FakeFolder, ImapHandler, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_setup
 from nbspam.errors import InputError, LostError
@@ -788,6 +788,17 @@ def test_a_second_interrupt_ends_watching_at_once(box, monkeypatch):
     box.put("INBOX", S[0])
     with pytest.raises(KeyboardInterrupt):
         watched(1, box.account())
+
+
+def test_a_silent_server_keeps_watching_from_its_end_for_seconds_only(box, monkeypatch):
+    silence = threading.Event()
+    monkeypatch.setattr(ImapHandler, "idle", lambda *_: silence.wait())
+    monkeypatch.setattr(session, "_PARTING_SECONDS", 0.1)
+    box.put("INBOX", S[0])
+    start = time.monotonic()
+    assert len(watched(1, box.account())[1]) == 1
+    silence.set()
+    assert time.monotonic() - start < 30  # a silent connection counts as lost after a minute
 
 
 @pytest.mark.parametrize(
