@@ -236,6 +236,9 @@ def _show_quality(found: "FirstDay") -> None:
         f"in {SETUP_FOLDS} folds: {n_false:,} of {n_kept + n_false:,} ham called spam,"
         f" {n_missed:,} of {n_missed + n_caught:,} spam missed"
     )
+    if found.n_left_out:
+        left_out = amount_text(found.n_left_out, "unread messages")
+        click.echo(f"not learned: {left_out} in the inbox, probably spam")
     moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
     click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(moved):,}")
     for each, of in moved:

@@ -999,6 +999,14 @@ def test_mail_that_cannot_be_learned_on_the_first_day_is_named_and_not_counted(
     assert (err.count("looks like a GIF"), err.count("the server refuses FETCH")) == (1, 3)
 
 
+def test_unread_mail_that_looks_like_spam_is_not_learned(filled, nbspam, tmp_path):
+    filled.put("INBOX", letter(spam, 90), flags="\\Seen")
+    filled.put("INBOX", *(letter(ham, n) for n in range(61, 75)))
+    out = nbspam.out("setup", "-m", tmp_path / "m", filled.url())
+    assert "\nlearned 44 of 45 messages in INBOX and Archive as ham\n" in out
+    assert "\nnot learned: 1 unread message in the inbox, probably spam\n" in out
+
+
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
     monkeypatch.setattr(account_setup, "MOST_OF_CLASS", 11)
     out = nbspam("setup", "-m", tmp_path / "m", filled.url())[1]
