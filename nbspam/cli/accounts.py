@@ -5,7 +5,7 @@ An account is named by such a table, or by its URL.
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -196,7 +196,7 @@ def setup_command(
         )
         found = first_day(session, survey, today())
     output.report_skipped(found.skipped)
-    _show_learned(found, survey["junk"])
+    _show_learned(found, survey)
     _show_quality(found)
     output.save_model(found.classifier, model_path)
     click.echo(f"model in {model_path}; nothing in the account was changed\nNext:")
@@ -210,16 +210,17 @@ def setup_command(
     click.echo(f"  nbspam sort --watch {named}      sort, and stay connected")
 
 
-def _show_learned(found: "FirstDay", junk: "SurveyedFolder") -> None:
+def _show_learned(found: "FirstDay", survey: Mapping[str, "SurveyedFolder"]) -> None:
     """Print how many messages of each class were learned, and how many nobody has opened."""
     from nbspam.delivery.account_setup import MOST_OF_CLASS
 
-    for sample in found.samples:
-        places = " and ".join(map(printable, sample.folders))
-        how = ", evenly by date" if sample.n_there > MOST_OF_CLASS else ""
-        of = f"{sample.n_learned:,} of {amount_text(sample.n_there, 'messages')}"
-        click.echo(f"learned {of} in {places} as {sample.label}{how}")
-    if junk.n_unread:
+    for label, uses in (("spam", ["junk"]), ("ham", ["inbox", "archive"])):
+        there = [survey[use].name for use in uses if use in survey and survey[use].n_messages]
+        places = " and ".join(map(printable, there))
+        how = ", evenly by date" if found.n_there[label] > MOST_OF_CLASS else ""
+        of = f"{found.n_learned[label]:,} of {amount_text(found.n_there[label], 'messages')}"
+        click.echo(f"learned {of} in {places} as {label}{how}")
+    if (junk := survey["junk"]).n_unread:
         click.echo(
             f"{junk.n_unread:,} of {junk.n_messages:,} in {printable(junk.name)} were never"
             " opened: they count as spam only because they lie there"
@@ -236,8 +237,8 @@ def _show_quality(found: "FirstDay") -> None:
         f"in {SETUP_FOLDS} folds: {n_false:,} of {n_kept + n_false:,} ham called spam,"
         f" {n_missed:,} of {n_missed + n_caught:,} spam missed"
     )
-    if found.n_left_out:
-        left_out = amount_text(found.n_left_out, "unread messages")
+    if n_left_out := n_kept + n_false - found.n_learned["ham"]:
+        left_out = amount_text(n_left_out, "unread messages")
         click.echo(f"not learned: {left_out} in the inbox, probably spam")
     moved = [(each, of) for each, of in found.verdicts if each.verdict.label == "spam"]
     click.echo(f"of the newest {len(found.verdicts):,} in the inbox it would move {len(moved):,}")

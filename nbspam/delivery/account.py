@@ -6,14 +6,13 @@ look finds out what was done, and does the rest.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from nbspam.classifier.classifier import Classifier
-from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.decision import HAM_AND_SPAM
 from nbspam.delivery import maildir
 from nbspam.delivery.account_look import (
     JUNK,
@@ -52,7 +51,7 @@ class AccountToSort(NamedTuple):
     book: AccessBook
     model_path: str
     choices: maildir.SortingChoices
-    rule_of: Callable[[Classifier], Rule]  # by which probabilities become labels
+    rule_of: maildir.RuleOf
 
     def sort_once(self, session: AccountSession, day: int, report: maildir.SortingReport) -> None:
         """Look at the account once, by a session; raises NbspamError.

@@ -45,22 +45,13 @@ class SurveyedFolder(NamedTuple):
     n_unread: int
 
 
-class LearnedSample(NamedTuple):
-    """How many messages of a class were learned, of how many."""
-
-    label: str
-    n_learned: int
-    n_there: int
-    folders: tuple[str, ...]
-
-
 class FirstDay(NamedTuple):
     """A model of an account, how good it is, and its verdicts on the newest mail."""
 
     classifier: Classifier
-    samples: tuple[LearnedSample, ...]
+    n_learned: Mapping[str, int]  # messages by class
+    n_there: Mapping[str, int]  # messages by class in the folders that stand for it
     trial: Trial
-    n_left_out: int  # unread messages of the inbox that seem to be spam, and were not learned
     verdicts: tuple[tuple[Explanation, Heading], ...]  # on the newest messages of the inbox
     skipped: tuple[Skipped, ...]
 
@@ -145,13 +136,9 @@ def first_day(session: AccountSession, survey: Mapping[str, SurveyedFolder], day
         if isinstance(explanation, Explanation):
             verdicts.append((explanation, heading(item.read())))
     n_learned = Counter(data.classes[number] for number in data.y[learned])
-    samples = (
-        LearnedSample("spam", n_learned["spam"], len(uids["junk"]), (names["junk"],)),
-        LearnedSample("ham", n_learned["ham"], n_ham, tuple(names[use] for use in wanted)),
-    )
+    n_there = {"spam": len(uids["junk"]), "ham": n_ham}
     skipped += tuple(Skipped(str(url), why) for url, why in session.refused.items())
-    n_left_out = len(data.y) - len(learned)
-    return FirstDay(classifier, samples, trial, n_left_out, tuple(verdicts), skipped)
+    return FirstDay(classifier, n_learned, n_there, trial, tuple(verdicts), skipped)
 
 
 def _doubtful(session: AccountSession, inbox: str, trial: Trial) -> Booleans:

@@ -276,6 +276,7 @@ def unsorted(root: str, error: OSError) -> InputError:
 
 _SEEN = "S"  # the Maildir flag of a message that was read
 _FEW_HAM = 100  # too few beside ten times as much spam: E-358
+RuleOf = Callable[[Classifier], Rule]  # by which a classifier's probabilities become labels
 _OTHER_MODEL = "give a model of ham and spam with -m"
 
 
@@ -321,9 +322,7 @@ def sorting_model(path: str) -> StoredModel:
     return model
 
 
-def sorting_classifier(
-    path: str, rule_of: Callable[[Classifier], Rule]
-) -> tuple[Classifier, Rule]:
+def sorting_classifier(path: str, rule_of: RuleOf) -> tuple[Classifier, Rule]:
     """Return the classifier that sorts mail, with the lists beside it, and its rule.
 
     Without a model, it is one that knows nothing.  Raises NbspamError for a model of another
@@ -355,12 +354,11 @@ def sort_maildir(
     model_path: str,
     choices: SortingChoices,
     day: int,
-    rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule,
+    rule_of: RuleOf = lambda classifier: classifier.rule,
 ) -> SortingReport:
     """Learn the messages that the user moved, then judge and move new ones; raises NbspamError.
 
-    day: today, in days since 1970-01-01.  rule_of: returns the rule by which a classifier's
-    probabilities become labels.
+    day: today, in days since 1970-01-01.
     """
     check_maildir(root)
     if not choices.dry_run:
@@ -382,11 +380,7 @@ class _Sorter:
     """One run over one Maildir."""
 
     def __init__(
-        self,
-        root: str,
-        model_path: str,
-        choices: SortingChoices,
-        rule_of: Callable[[Classifier], Rule],
+        self, root: str, model_path: str, choices: SortingChoices, rule_of: RuleOf
     ) -> None:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
         unsure, spam = choices.unsure_folder, choices.spam_folder
@@ -506,7 +500,7 @@ class _Sorter:
         if self.choices.learns and self.put_there:
             wrong = [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
             self.report.lack = None  # which the lessons may change
-            lessons += self._untold(wrong)
+            lessons += self._untold(wrong) if wrong else []
         if self.choices.learns and lessons:
             skipped = set() if self.choices.dry_run else self._teach(lessons, day)
             self.report.learned = [
@@ -519,8 +513,6 @@ class _Sorter:
 
     def _untold(self, found: list[MaildirEntry]) -> list[MaildirEntry]:
         """Return the messages whose class no person has given the model."""
-        if not found:
-            return []
         model, untold = sorting_model(self.model_path), []
         for entry in found:
             with suppress(InputError):  # somebody has just moved it

@@ -580,6 +580,7 @@ def _fetched(
 ) -> Iterator[FetchedMessage]:
     """Yield messages of a folder; rest: UIDs of named messages, None for all."""
     series = str(url.of_folder(url.folder)) if rest is None else None
+    gone = "not there any more; list the folder again" if rest else None
     while rest is None or rest:
         with reader.patient():
             session, validity = reader.opened(url)
@@ -593,9 +594,6 @@ def _fetched(
                     message = url.of_message(validity, uid)
                     if uid in batch.data:
                         yield FetchedMessage(message, batch.data[uid], None, batch.is_cut, series)
-                    elif why := session.refused.get(message):
+                    elif why := session.refused.get(message, gone):
                         yield FetchedMessage(message, b"", f"{message}: {why}", series=series)
-                    elif series is None:
-                        why = "not there any more; list the folder again"
-                        yield FetchedMessage(message, b"", f"{message}: {why}")
                 rest = rest[len(batch.uids) :]

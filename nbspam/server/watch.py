@@ -84,8 +84,7 @@ class AccountWatcher(threading.Thread):
                     is_away = isinstance(error.__context__, socket.gaierror)
                     if not (is_away or isinstance(error, LostError)):
                         if not self._goes_on:
-                            self.error = error
-                            return
+                            raise
                         self._pause = _PAUSES[1]  # or the server bans this address
                     if not self._is_asked_to_end:
                         self._log.noted(str(error), account=self.name)
@@ -95,7 +94,7 @@ class AccountWatcher(threading.Thread):
                     with suppress(TimeoutError):
                         self._woken.recv(1)
                     self._pause = min(2 * self._pause, _PAUSES[1])
-        except BaseException as error:  # a bug: `watch` raises it
+        except BaseException as error:  # its owner's to fix, or a bug: `watch` raises it
             self.error = error
         finally:
             self._wake.close()

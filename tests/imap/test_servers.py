@@ -279,6 +279,7 @@ def test_a_full_account_is_one_line(kind, new_box, nbspam):
         box.put("INBOX", S[0], H[0], H[1])
         result = nbspam("sort", "-m", box.model, server.url())
         assert complains((result[0], "", result[2]), 1, "the account is full; delete some mail")
+        assert result[1] == "new: 2 ham; learned from moves: nothing\n"
         assert sorted(box.where()["INBOX"]) == sorted([S[0], H[0], H[1]])
         server.delete(H[1], "INBOX")
         assert box.sort().judged == [("spam", server.named("Junk"))]

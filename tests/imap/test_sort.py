@@ -577,19 +577,6 @@ def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     assert ends < 8
 
 
-def test_a_full_account_is_one_line_and_the_rest_goes_on(box, nbspam):
-    box.server.after = AFTER.replace("MOVE", "")
-    box.put("INBOX", S[0], H[0])
-    box.server.most = 2
-    result = nbspam("sort", box.server.url())
-
-    assert complains((result[0], "", result[2]), 1, "skipped", "the account is full; delete some")
-    assert result[1] == "new: 1 ham; learned from moves: nothing\n"
-    assert box.where()["INBOX"] == [S[0], H[0]]
-    box.server.most = None
-    assert box.sort().judged == [("spam", "Junk")]
-
-
 @pytest.mark.parametrize("command", ["UID STORE", "UID EXPUNGE"])
 def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(command, box):
     box.server.after = able_to("UIDPLUS")
@@ -791,13 +778,11 @@ def test_a_second_interrupt_ends_watching_at_once(box, monkeypatch):
 
 
 def test_a_silent_server_keeps_watching_from_its_end_for_seconds_only(box, monkeypatch):
-    silence = threading.Event()
-    monkeypatch.setattr(ImapHandler, "idle", lambda *_: silence.wait())
+    monkeypatch.setattr(ImapHandler, "idle", lambda *_: time.sleep(60))
     monkeypatch.setattr(session, "_PARTING_SECONDS", 0.1)
     box.put("INBOX", S[0])
     start = time.monotonic()
     assert len(watched(1, box.account())[1]) == 1
-    silence.set()
     assert time.monotonic() - start < 30  # a silent connection counts as lost after a minute
 
 
@@ -987,24 +972,17 @@ def test_mail_without_sender_and_subject_is_named_so(filled, nbspam, tmp_path):
     assert "\n  (no sender): (no subject)\n    spam 0." in out
 
 
-def test_mail_that_cannot_be_learned_on_the_first_day_is_named_and_not_counted(
-    filled, nbspam, tmp_path
-):
+def test_mail_that_is_not_learned_on_the_first_day_is_named_or_counted(filled, nbspam, tmp_path):
+    filled.put("INBOX", letter(spam, 90), flags="\\Seen")  # unlike the unread one before it
+    filled.put("INBOX", *(letter(ham, n) for n in range(61, 75)))
     filled.put("Junk", b"GIF89a\n" + letter(spam, 0))
     filled.refused = {3: "BODY.PEEK[]"}
     _, out, err = nbspam("setup", "-m", tmp_path / "m", filled.url())
     assert "\nlearned 19 of 21 messages in Junk as spam\n" in out
-    assert "\nlearned 31 of 33 messages in INBOX and Archive as ham\n" in out
-    assert load_tokens(str(tmp_path / "m")).table.class_count.tolist() == [31, 19]
-    assert (err.count("looks like a GIF"), err.count("the server refuses FETCH")) == (1, 3)
-
-
-def test_unread_mail_that_looks_like_spam_is_not_learned(filled, nbspam, tmp_path):
-    filled.put("INBOX", letter(spam, 90), flags="\\Seen")
-    filled.put("INBOX", *(letter(ham, n) for n in range(61, 75)))
-    out = nbspam.out("setup", "-m", tmp_path / "m", filled.url())
-    assert "\nlearned 44 of 45 messages in INBOX and Archive as ham\n" in out
+    assert "\nlearned 42 of 45 messages in INBOX and Archive as ham\n" in out
     assert "\nnot learned: 1 unread message in the inbox, probably spam\n" in out
+    assert load_tokens(str(tmp_path / "m")).table.class_count.tolist() == [42, 19]
+    assert (err.count("looks like a GIF"), err.count("the server refuses FETCH")) == (1, 3)
 
 
 def test_of_much_mail_a_sample_by_date_is_learned(filled, nbspam, tmp_path, monkeypatch):
