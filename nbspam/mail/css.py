@@ -526,7 +526,6 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"display": _one("display", _display),
     b"visibility": _one("shown", {b"visible": True, b"hidden": False, b"collapse": False}.get),
     b"content-visibility": _one("skips", {b"hidden": True, b"auto": False}.get, b"visible"),
-    b"mso-hide": _one("hides", {b"all": True}.get, b"none"),
     b"color": _one("color", read_colour, b"currentcolor"),
     b"-webkit-text-fill-color": _one("text-fill", _ground),
     b"fill": _one(

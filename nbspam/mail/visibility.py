@@ -98,9 +98,7 @@ MARK = b"nbspam/mark"
 DECIDING = frozenset((b"class", b"id", MARK, *_STYLING))
 # Values that take text out of sight, and the boxes in which they do, see `_is_away`.
 _AWAY: dict[tuple[str, object], str] = {
-    **dict.fromkeys(
-        (("hides", True), ("mask", True), ("clip-path", True), ("letter-spacing", True)), "any"
-    ),
+    **dict.fromkeys((("mask", True), ("clip-path", True), ("letter-spacing", True)), "any"),
     **dict.fromkeys((("transform", True), ("translate", True), ("scale", True)), "not inline"),
     ("text-indent", LEFT): "not inline",
     ("text-indent", RIGHT): "clipped",
