@@ -8,6 +8,7 @@ measure that applies to a run, from arrays alone; classes and rates are numbered
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,8 @@ def evaluate(
     ranks = None if score is None else np.asarray(score, np.float64)
     run = _Run(len(classes), len(answers), truth, prediction, ranks, losses)
     rows = np.arange(len(truth))
-    confusion, measures = run.confusion(rows), run.measures(rows)
+    confusion = run.confusion(rows)
+    measures = run.measures(rows, confusion)
     if p is not None:
         measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
@@ -134,12 +136,24 @@ class _Run:
             self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
         )
 
-    def measures(self, rows: Integers) -> dict[str, float]:
+    @cached_property
+    def _is_undefined(self) -> Booleans:
+        """Whether precision, recall and F1 of each class are 0 / 0, (3, n_classes)."""
+        return np.isnan(metrics.precision_recall_f1(self.confusion(np.arange(len(self.y_true)))))
+
+    def class_scores(self, confusion: Integers) -> Floats:
+        """Return precision, recall and F1 of each class among some rows, (3, n_classes).
+
+        What is 0 / 0 is 0 if it is so among all rows, too, as in the report, and else NaN.
+        """
+        return np.where(self._is_undefined, 0.0, metrics.precision_recall_f1(confusion))
+
+    def measures(self, rows: Integers, confusion: Integers) -> dict[str, float]:
         """Return the measures of these rows that get intervals, by their names in `Evaluation`."""
-        truth, confusion = self.y_true[rows], self.confusion(rows)
+        truth = self.y_true[rows]
         measures = {
             "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
-            "macro_f1": float(metrics.precision_recall_f1(confusion)[2].mean()),
+            "macro_f1": float(np.nanmean(self.class_scores(confusion)[2])),
             "mcc": metrics.mcc(confusion),
         }
         if self.n_classes == 2:
@@ -165,11 +179,12 @@ class _Run:
             rows = np.argsort(-self.score, kind="stable")
 
         def statistic(rows: Integers) -> Floats:
-            by_class = metrics.precision_recall_f1(self.confusion(rows)).T.ravel()
-            return np.append([*self.measures(rows).values()], by_class)
+            confusion = self.confusion(rows)
+            by_class = self.class_scores(confusion).T.ravel()
+            return np.append([*self.measures(rows, confusion).values()], by_class)
 
         lows, highs = bootstrap_interval(statistic, rows, rng)
-        here = self.measures(rows)
+        here = self.measures(rows, self.confusion(rows))
         bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
         found = {
             name: bound
@@ -284,7 +299,8 @@ class Trial:
         rows = np.flatnonzero(self.is_wrong)
         wrong, right = answers[rows], self.y[rows]
         probability = self.probability[rows, wrong]
-        lead = self.joint[rows, wrong] - self.joint[rows, right]
+        joint = np.maximum(self.joint, np.finfo(np.float64).min)  # both may be impossible, -inf
+        lead = joint[rows, wrong] - joint[rows, right]
         return rows[np.lexsort((-lead, -probability))]
 
     def mistakes(self) -> list[tuple[str, ...]]:

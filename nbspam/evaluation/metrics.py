@@ -66,14 +66,14 @@ def confusion_matrix(
 def classification_report(confusion: Integers, classes: Sequence[str]) -> ClassificationReport:
     """Return scikit-learn's classification report; like there, 0 / 0 counts as 0."""
     support, n_docs = confusion.sum(axis=1), confusion.sum()
-    table = precision_recall_f1(confusion)
+    table = np.nan_to_num(precision_recall_f1(confusion))
     rows = tuple(ClassScores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
     p, r, f1 = table.mean(axis=1).tolist()
-    weighted_p, weighted_r, weighted_f1 = _ratio((table * support).sum(axis=1), n_docs).tolist()
+    weighted_p, weighted_r, weighted_f1 = (table @ support / max(n_docs, 1)).tolist()
     return ClassificationReport(
         classes=tuple(classes),
         rows=rows,
-        accuracy=float(_ratio(np.trace(confusion), n_docs)),
+        accuracy=float(np.trace(confusion) / max(n_docs, 1)),
         macro=ClassScores(p, r, f1, int(n_docs)),
         weighted=ClassScores(weighted_p, weighted_r, weighted_f1, int(n_docs)),
     )
@@ -238,17 +238,11 @@ def brier_losses(y_true: Integers, p: Floats) -> Floats:
 
 
 def precision_recall_f1(confusion: Integers) -> Floats:
-    """Return precision, recall and F1, shape (3, n_classes)."""
+    """Return precision, recall and F1, shape (3, n_classes); 0 / 0 is NaN."""
     right, support = np.diag(confusion), confusion.sum(axis=1)
     called = confusion.sum(axis=0)[: len(confusion)]
-    return np.stack(
-        [_ratio(right, called), _ratio(right, support), _ratio(2 * right, support + called)]
-    )
-
-
-def _ratio(part: Integers | Floats | np.int64, whole: Integers | np.int64) -> Floats:
-    """Return part / whole; 0 / 0 is 0."""
-    return np.asarray(part, np.float64) / np.maximum(whole, 1)
+    with np.errstate(invalid="ignore"):
+        return np.stack([right / called, right / support, 2 * right / (support + called)])
 
 
 def share(part: np.int64, whole: np.int64) -> float:

@@ -13,7 +13,7 @@ from nbspam.evaluation.evaluation import (
     evaluation_of,
     trial_under_prior,
 )
-from support import random_trial, trial_of
+from support import random_trial, trial_of, trial_of_classes
 
 TWO_CLASS = ["hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"]
 OPTIONAL = ["calibration_error", "log_loss", "brier", "cost"]
@@ -76,8 +76,10 @@ def test_intervals_surround_their_numbers(few_resamples):
     for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
         for value, (low, high) in zip(row[:3], evaluation.class_intervals[name], strict=True):
             assert low <= value <= high
-    of_three = evaluate([0, 1, 2], [0, 1, 1], "abc", rng=np.random.default_rng(0))
-    assert {len(each) for each in of_three.class_intervals.values()} == {3}
+    # A resample without documents of a class says nothing of that class.
+    rare = evaluate(range(9), range(9), "abcdefghi", rng=np.random.default_rng(0))
+    assert set(rare.intervals.values()) == {(1, 1)}
+    assert rare.class_intervals == dict.fromkeys("abcdefghi", [(1, 1)] * 3)
 
 
 def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
@@ -158,3 +160,8 @@ def test_mistakes_are_wrong_answers_and_the_surest_come_first():
     assert found[3] == ("ham", "spam", "0.999665", "b")
     assert found[0] == ("spam", "ham", "1.000000", "d")
     assert len(found) == evaluation_of(trial).errors
+
+    # Costs prefer an impossible answer, and the truth is impossible, too.
+    joint = np.array([[-np.inf, -np.inf, 0.0]])
+    rule = LossMatrix((*"abc",), np.array([[0.0, 1, 1]] * 3))
+    assert len(replace(trial_of_classes("abc", [1], joint), rule=rule).mistakes()) == 1
