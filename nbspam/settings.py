@@ -282,9 +282,8 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     if isinstance(parameters.get("beta"), tuple):
         parameters["beta"] = list(parameters["beta"])  # as the model file will return it
     if "dirichlet" in given:
-        if choices.model in ("spode", "aode", "a2de"):
-            raise UsageError("--dirichlet: no prior enters this model's counts; leave it out")
-        of_classes = _of_classes(given.pop("dirichlet"), given.get("class_prior"))
+        priors = given.pop("dirichlet")
+        parameters["class_dirichlet"] = _of_classes(priors, given.get("class_prior"))
         given["class_prior"] = "smoothed"
     if choices.model is not None and name != "tutorial":
         # As textbooks have them, by Laplace's rule.  D-110.
@@ -296,8 +295,6 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
         settings = replace(settings, max_features=FEATURES[choices.model])
     else:
         _check_parameters(parameters, choices.model)
-    if choices.dirichlet:
-        parameters["class_dirichlet"] = of_classes
     settings = replace(settings, parameters=parameters)
     if settings.reading != "mail" and "authserv_id" in given:
         raise UsageError("--authserv-id: for mail, and these are texts; leave it out")
@@ -339,7 +336,7 @@ def check_dirichlet(choices: SettingsChoices, columns: TextColumns) -> None:
 
 def _check_parameters(parameters: Mapping[str, Any], model: str | None) -> None:
     """Raise UsageError for parameters that a model of all tokens does not have."""
-    for name in parameters.keys() - {"estimate"}:
+    for name in parameters.keys() - {"estimate", "class_dirichlet"}:
         if name != "beta":
             raise UsageError(
                 f"{option_name(name)}: for tables and --model {', '.join(FEATURES)}; leave it out"

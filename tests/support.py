@@ -14,9 +14,10 @@ import tracemalloc
 import unicodedata
 import warnings
 import zipfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from itertools import combinations, product
 from pathlib import Path
 from unittest.mock import patch
 
@@ -29,10 +30,11 @@ from nbspam import models
 from nbspam.counts.ledger import Messages
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
-from nbspam.errors import ModelWarning
+from nbspam.errors import ModelWarning, UsageError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
+from nbspam.models.graphs import topological_order
 from nbspam.models.pairs import PairModel
 from nbspam.sources.items import Item
 from nbspam.tokens.tokenizer import batch_vocabulary
@@ -384,3 +386,15 @@ def random_trial(seed, n_docs=400, n_folds=4, bias=0.0):
     y = (rng.random(n_docs) < 1 / (1 + np.exp(-score))).astype(np.int64)
     y[:2] = 0, 1
     return trial_of(y, score + bias, rng.permutation(n_docs) % n_folds)
+
+
+@cache
+def all_graphs(n):
+    """Return every graph of n nodes without a cycle, by its parents."""
+    choices = [[s for k in range(n) for s in combinations({*range(n)} - {i}, k)] for i in range(n)]
+    found = []
+    for parents in product(*choices):
+        with suppress(UsageError):
+            topological_order(parents)
+            found.append(parents)
+    return found

@@ -39,17 +39,15 @@ _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 class CountedWithParents(ColumnModel):
     """A model that counts the class together with parents, so that it has no other prior.
 
-    class_prior: "smoothed" or "estimated", which only rows without a parent get; dirichlet: None
-    for the classes.
+    class_prior: "smoothed" or "estimated", which only rows without a parent get.
     """
 
     def _log_prior(self, class_count: Array) -> Array:
         is_stated = not isinstance(self.class_prior, str) or self.class_prior == "uniform"
         if is_stated or self.class_dirichlet is not None:
             raise DataError(
-                f"{'class_prior' if is_stated else 'dirichlet'}: {type(self).__name__} counts the"
-                " classes together with the values of parents, so that no other prior enters;"
-                " leave it out"
+                f"{type(self).__name__}: counts the classes together with the values of parents,"
+                " so that no other class_prior or dirichlet enters; leave it out"
             )
         return super()._log_prior(class_count)
 

@@ -218,9 +218,7 @@ class FamilyScores:
 
 
 def _log_likelihood(counts: Floats) -> float:
-    """Return the log-likelihood of counts if each has its share of its row, nats."""
-    seen, total = counts[counts > 0], counts.sum(axis=1)
-    total = total[total > 0]
+    seen, total = (n[n > 0] for n in (counts, counts.sum(axis=1)))
     return float(seen @ np.log(seen)) - float(total @ np.log(total))
 
 

@@ -249,7 +249,7 @@ train $TEXTS --unlabelled-weight 1 | --unlabelled PATH
 train $TEXTS --unlabelled $FOLDER --model complement | bernoulli or multinomial
 train $TEXTS --unlabelled $FOLDER --model bernoulli --weighting tf-idf | tf-idf: --model
 train $TEXTS --unlabelled $FOLDER --alpha 0 | --alpha 0
-train $TEXTS --model aode --dirichlet 2,5 -m $OTHER | --dirichlet: no prior enters
+train $TEXTS --model aode --dirichlet 2,5 -m $OTHER | no other class_prior or dirichlet enters
 train $TEXTS --unlabelled $FOLDER --max-features 5 | --max-features: not for EM; leave it out
 train $TEXTS --unlabelled $FOLDER --min-df 1000 | --min-df 1000
 train $TEXTS --dirichlet label=3,7 --class-prior uniform | gives the classes a prior, as --class

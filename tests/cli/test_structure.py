@@ -1,16 +1,14 @@
 """nbspam train --structure: the tables of a given graph are learned."""
 
 import json
-from contextlib import suppress
-from itertools import combinations, product
 
 import numpy as np
 import pytest
 
 import nbspam
 from nbspam.errors import UsageError
-from nbspam.models.graphs import FamilyScores, topological_order
-from support import MELONS, complains
+from nbspam.models.graphs import FamilyScores
+from support import MELONS, all_graphs, complains
 
 TARGET = ("--target", "好瓜")
 ARROWS = [["好瓜", "纹理"], ["好瓜", "脐部"], ["纹理", "脐部"]]
@@ -60,15 +58,6 @@ def test_given_graphs_are_compared_and_cross_validated(table, tmp_path):
     assert table("compare", MELONS, *TARGET, *against)[0] == 0
 
 
-def graphs(n):
-    """Yield every graph of n nodes without a cycle, by its parents."""
-    choices = [[s for k in range(n) for s in combinations({*range(n)} - {i}, k)] for i in range(n)]
-    for parents in product(*choices):
-        with suppress(UsageError):
-            topological_order(parents)
-            yield parents
-
-
 @pytest.mark.slow
 def test_with_class_parents_the_class_is_a_node_like_any_other(table, model, tmp_path):
     rng, names = np.random.default_rng(5), ["a", "b", "c", "y"]
@@ -79,7 +68,7 @@ def test_with_class_parents_the_class_is_a_node_like_any_other(table, model, tmp
     lines = [",".join(names), *(",".join(row.values()) for row in rows)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     scores = FamilyScores(codes, [2, 2, 3, 2])
-    best = pytest.approx(min(map(scores.total, graphs(4))))
+    best = pytest.approx(min(map(scores.total, all_graphs(4))))
     train = ("train", tmp_path / "t.csv", "--model", "network", "--class-parents", "--target")
     for target in names:
         assert table(*train, target)[0] == 0

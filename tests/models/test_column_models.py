@@ -310,7 +310,7 @@ ROWS = [[0, 1], [1, 0]]
     ({"dirichlet": [None]}, ROWS, "1 entries for 2 columns"),
     ({"dirichlet": [[1], None, None]}, ROWS, "1 numbers for 2"),
     ({"dirichlet": [None, [1, -1], None]}, ROWS, "from 0 up"),
-    ({"dirichlet": [None, None, [1, 2, 3]]}, ROWS, "2 classes|no other prior"),
+    ({"dirichlet": [None, None, [1, 2, 3]]}, ROWS, "2 classes|no other class"),
 ])  # fmt: skip
 def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, words):
     with pytest.raises(DataError, match=words):
@@ -333,12 +333,12 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
     (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
     (GaussianNB(), DATES - DATES, "dates are not numbers"),
     *(
-        (Class(**prior), ROWS, f"{next(iter(prior))}: .* no other prior enters; leave it out")
+        (Class(**{name: prior}), ROWS, "no other class_prior or dirichlet enters; leave it out")
         for Class in (SPODE, AODE, A2DE, AKDE)
-        for prior in (
-            {"class_prior": "uniform"},
-            {"class_prior": [0.9, 0.1]},
-            {"dirichlet": [None, None, [9, 1]]},
+        for name, prior in (
+            ("class_prior", "uniform"),
+            ("class_prior", [0.9, 0.1]),
+            ("dirichlet", [None, None, [9, 1]]),
         )
     ),
     *(

@@ -7,10 +7,8 @@ and follows the definitions.
 
 import math
 from collections import Counter, defaultdict
-from contextlib import suppress
 from fractions import Fraction
-from functools import cache
-from itertools import compress, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from nbspam.models import BayesianNetwork, graphs
 from nbspam.models.network import Network, from_json, infer, to_json
 from nbspam.models.network_questions import gibbs, network_of_tokens
 from nbspam.printing import watched
-from support import examples
+from support import all_graphs, examples
 
 # --- the oracle ------------------------------------------------------------------------------
 
@@ -317,19 +315,6 @@ def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counte
 
 
 # --- search ------------------------------------------------------------------------------
-
-
-@cache
-def all_graphs(n):
-    """Return every acyclic graph of n nodes."""
-    places, found = [(a, b) for a in range(n) for b in range(n) if a != b], []
-    for chosen in product([False, True], repeat=len(places)):
-        arrows = list(compress(places, chosen))
-        graph = tuple(tuple(a for a, b in arrows if b == node) for node in range(n))
-        with suppress(UsageError):
-            graphs.topological_order(graph)
-            found.append(graph)
-    return found
 
 
 @given(seeds)
