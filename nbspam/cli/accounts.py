@@ -79,9 +79,8 @@ def is_account_name(name: str) -> bool:
     if is_account(name) or name in known:
         return True
     if frame.most_similar(name, known) and not os.path.exists(name):
-        raise click.UsageError(
-            frame.near(f"{name}: neither a mailbox nor an account", name, known)
-        )
+        wrong = f"{name}: neither a mailbox nor an account"
+        raise click.UsageError(frame.near(wrong, name, known))
     return False
 
 
@@ -191,9 +190,7 @@ def setup_command(
     model_path = table.get("model-file", model_path)
     with AccountSession(url, access_book(access)) as session:
         survey = surveyed(session, table.get("spam-folder", spam_folder))
-        output.echo_rows(
-            (use, f"{of.n_messages:,}", printable(of.name)) for use, of in survey.items()
-        )
+        output.echo_rows((use, f"{of.n_messages:,}", of.name) for use, of in survey.items())
         found = first_day(session, survey, today())
     output.report_skipped(found.skipped)
     _show_learned(found, survey)

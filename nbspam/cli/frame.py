@@ -272,10 +272,7 @@ def _note(ctx: click.Context, option: click.Parameter, value: bool) -> None:
 
 
 def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None:
-    """Take the defaults of options from the configuration file, before they are read.
-
-    `nbspam help` explains options also if the file is wrong.
-    """
+    """Take the defaults of options from the configuration file; `help` works without it."""
     if not (is_refused or ctx.resilient_parsing or ctx.command.name == "help"):
         ctx.default_map = defaults(ctx)
 

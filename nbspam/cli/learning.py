@@ -336,6 +336,8 @@ def print_changed_lists(
         lines = [(each, key) for key, each in sorted(lists.verbs.items())]
         lines += [("trust", lists.trusted)] if lists.trusted is not None else []
         output.echo_rows(line for line in lines if line[0] == verb or not keys)
+    if not os.path.exists(model_path):
+        output.warn(f"{model_path}: no such model yet; check its name")
     for key in unknown:
         output.warn(f"--forget {key}: not on the lists")
     if verb == "allow" and keys and not forgets and lists.trusted is None:

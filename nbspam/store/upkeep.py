@@ -165,10 +165,12 @@ def allowed(path: str, right: int) -> dict[str, list[str]]:
     places, status = [*_files(path)], os.stat(folder)
     if right == stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
         places.append((folder, status))
+    folders = (Path(folder), *Path(folder).parents)
     found: dict[str, list[str]] = {}
     for place, status in places:
         who = _others_with(right, status)
-        if who and _can_enter(folder, who):
+        may_enter = (_others_with(stat.S_IXOTH, each.stat()) for each in folders)
+        if who and {*may_enter} <= {EVERYONE, who}:
             found.setdefault(who, []).append(place)
     return found
 
@@ -208,11 +210,6 @@ def _others_with(right: int, status: os.stat_result) -> str:
         return f"group {grp.getgrgid(status.st_gid).gr_name}"
     except KeyError:
         return f"group {status.st_gid}"
-
-
-def _can_enter(folder: str, who: str) -> bool:
-    folders = (Path(folder), *Path(folder).parents)
-    return all(_others_with(stat.S_IXOTH, each.stat()) in (EVERYONE, who) for each in folders)
 
 
 # ---- repair ----

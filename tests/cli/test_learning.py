@@ -163,6 +163,7 @@ def test_an_allowed_sender_is_ham_if_the_trusted_server_says_that_it_is_genuine(
     assert nbspam("deny")[1] == f"allow\t{SENDER}\ntrust\tmx.example.org\n"
 
     assert nbspam("allow", "--forget", SENDER)[::2] == (0, "")
+    assert nbspam("deny", "-m", "typo")[2] == "nbspam: typo: no such model yet; check its name\n"
     for form in ((), ("--json",)):
         again = nbspam("allow", "--forget", SENDER, *form)
         assert complains(again, 0, f"--forget {SENDER}: not on the lists"), form

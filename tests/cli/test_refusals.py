@@ -49,7 +49,6 @@ setup work | work: not an account; write imaps://USER@HOST/, or [account.NAME] i
 sort $BOX --log json | --log: for --watch; give it, too
 sort $BOX --flag S | --flag S: not a letter that people set (programs set P, R, S and T); give --f
 sort $BOX --flag F --spam-folder .S | --spam-folder: no mail moves with --flag; leave one of
-sort $BOX --flag FF | --flag FF: not a letter that people set
 sort $BOX --metrics 0 | --metrics: for --watch; give it, too
 serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
 serve --reject-above nan | --reject-above nan is not a number
