@@ -349,13 +349,12 @@ class Parts:
         default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
         taken = spread_indices(bodies, self.room // 2)
         self.room -= len(taken)
-        parts = [
-            _UnreadPart(bodies[i], part.depth + 1, default, branches=part.branches) for i in taken
-        ]
+        inside = _UnreadPart(b"", part.depth + 1, default, branches=part.branches)
+        parts = [inside._replace(data=bodies[i]) for i in taken]
         if len(taken) < len(bodies):
             self.defects.add("too-many-parts")
             rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
-            parts.append(parts[0]._replace(data=rest, head=_NO_HEAD))
+            parts.append(inside._replace(data=rest, head=_NO_HEAD))
         if len(parts) > 1 and body.kind == b"multipart/alternative":
             parts = [
                 each._replace(branches=(*part.branches, (self.choices, i)))
