@@ -305,7 +305,7 @@ def test_text_that_is_not_mail_is_one_field():
 def test_every_limit_holds_and_has_its_defect(limit, most, data, defect):
     assert defects(parse_message(data, ReadingLimits(**{limit: most}))) == (defect,)
     assert not defects(parse_message(data, ReadingLimits(**{limit: most + 1})))
-    assert defects(parse_message(data, ReadingLimits(**{limit: 1}))) == (defect,)
+    assert defect in defects(parse_message(data, ReadingLimits(**{limit: 1})))
 
 
 def test_links_are_counted_up_to_a_limit():
