@@ -171,10 +171,8 @@ class FamilyScores:
         # The number of rows, or the sum of their weights.
         self.n_rows = float(len(codes) if weight is None else weight.sum())
         self._kept: dict[tuple[int, tuple[int, ...]], float] = {}
-        self._alone = [_log_likelihood(self._counts(i, ())) for i in range(len(cardinality))]
-
-    def _counts(self, child: int, parents: tuple[int, ...]) -> Floats:
-        return family_counts(self._codes, self.cardinality, child, parents, self._weight)
+        gaps = (self._codes < 0).any()
+        self._alone = [self.log_likelihood(i, ()) for i in range(len(cardinality))] if gaps else []
 
     def log_likelihood(self, child: int, parents: tuple[int, ...]) -> float:
         """Return the maximum log-likelihood of a column given its parents, nats.
@@ -182,9 +180,11 @@ class FamilyScores:
         A row in which a parent is missing counts as if the column had none.  Parents gain by
         known rows alone; scaled up to all rows, what is chance in a few would make arrows: E-360.
         """
-        counts = self._counts(child, parents)
-        with_parents_known = _log_likelihood(counts.sum(axis=0, keepdims=True))
-        return _log_likelihood(counts) + (self._alone[child] - with_parents_known)
+        counts = family_counts(self._codes, self.cardinality, child, parents, self._weight)
+        likelihood = _log_likelihood(counts)
+        if parents and self._alone:
+            likelihood += self._alone[child] - _log_likelihood(counts.sum(axis=0, keepdims=True))
+        return likelihood
 
     def family(self, child: int, parents: tuple[int, ...]) -> float:
         """Return the cost of a node with these parents, nats; parents: ascending."""
