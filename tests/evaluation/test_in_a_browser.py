@@ -104,12 +104,12 @@ def test_a_page_is_drawn_without_network_and_fits(shown):
     widths = (
         "[...document.querySelectorAll('svg')].map(each => each.getBoundingClientRect().width)"
     )
+    tables = "[...document.querySelectorAll('.wide:not(.inside)')]"
     for width in (PHONE, SCREEN):
         page.set_viewport_size({"width": width, "height": 800})
         assert overflow(page) <= 0
         assert all(each > 200 for each in page.evaluate(widths))
-    tables = "[...document.querySelectorAll('.wide:not(.inside)')]"
-    assert not page.evaluate(f"{tables}.some(each => each.scrollWidth > each.clientWidth)")
+        assert not page.evaluate(f"{tables}.some(each => each.scrollWidth > each.clientWidth)")
     assert heard == [address]
     assert page.locator("h1").inner_text().endswith("?")
 
