@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import adopt_folder, is_full, locked, make_file, read_own, replacing
+from nbspam.disk import adopt_folder, is_absent, is_full, locked, make_file, read_own, replacing
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.printing import amount_text
@@ -328,7 +328,7 @@ def sorting_classifier(path: str, rule_of: RuleOf) -> tuple[Classifier, Rule]:
     Without a model, it is one that knows nothing.  Raises NbspamError for a model of another
     kind, and unless its answers are ham, spam and unsure.
     """
-    there = os.path.exists(path)
+    there = not is_absent(path)
     classifier = with_lists(load_tokens(path), path) if there else empty_model(PRESETS["mail"])
     rule = rule_of(classifier)
     check_labels("sort", classifier.classes, _OTHER_MODEL)
@@ -469,7 +469,9 @@ class _Sorter:
         place, self.digests[entry.base] = self.place(entry), digest
         # An earlier run may have sorted by another flag, or by none.
         others = {"ham", "unsure", self.as_spam} - {self._noted(place)}
-        if left_at and left_at <= others and place != "unsure":
+        is_moved = left_at and left_at <= others and place != "unsure"
+        before = min(left_at, default="")
+        if is_moved and (not self.choices.learns or self._digest(entry)):
             self.corrected.append(entry)
         elif not left_at and place == "spam":
             self.put_there.append(entry)
@@ -477,8 +479,8 @@ class _Sorter:
             self.new.append(entry)
         else:
             self._leave(entry)
-            before = min(left_at, default="")
-            if place == "ham" and before.startswith("spam"):  # it may still have the other flag
+            # It is learned when it can be read, or it may still have the other flag.
+            if is_moved or (place == "ham" and before.startswith("spam")):
                 self.left[entry.base] = MaildirNote(before, digest)
 
     def _leave(self, entry: MaildirEntry) -> None:

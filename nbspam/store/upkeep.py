@@ -19,7 +19,7 @@ from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.ledger import Memory, signed_table
 from nbspam.counts.table import CountTable, rounded, without_empty
-from nbspam.disk import parent_folder, resolved, writing
+from nbspam.disk import is_absent, parent_folder, resolved, writing
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, check_number
 from nbspam.models import DAMAGE
 from nbspam.printing import amount_text
@@ -221,7 +221,7 @@ def repair(path: str) -> Finding:
     The file in its place is kept under another name.
     """
     path = resolved(path)
-    if not os.path.exists(path):
+    if is_absent(path):
         raise ModelFileError(f"{path}: no such model; give a model file")
     with journals.locked_model(path), writing(path):
         return _repair(path)

@@ -1,6 +1,7 @@
 """Sorting a Maildir: verdicts move new mail, and what its user moves is learned."""
 
 import errno
+import gzip
 import json
 import os
 import subprocess
@@ -151,10 +152,12 @@ def test_what_is_moved_is_learned_once_as_where_it_lies_whatever_its_name(maildi
     assert moved(".Spam/new/1.h", there) == ([(there, "ham")], [3, 2])
     back = ".Spam/cur/99.other:2,S"
     assert moved(there, back) == ([(back, "spam")], [2, 3])
-    maildir.put("new/2.h", ham(2))
+    maildir.put("new/2.gz", whole := gzip.compress(ham(2)))
     maildir.sort()
-    maildir.rename("new/2.h", ".Spam/cur/2.h:2,S")
-    assert [one.label for one in maildir.sort().learned] == ["spam"]
+    maildir.rename("new/2.gz", ".Spam/new/2.gz")
+    for data, n in (whole[:9], 0), (whole, 1):  # what cannot be read is learned when it can
+        maildir.put(".Spam/new/2.gz", data)
+        assert [one.label for one in maildir.sort().learned] == ["spam"] * n
 
 
 @pytest.mark.parametrize("first", [1, 2])
@@ -430,6 +433,8 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
 def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
     with pytest.raises(InputError, match="not a Maildir"):
         sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
+    with pytest.raises(ModelFileError, match="cannot read the model"):  # it may be there
+        sort_maildir(str(maildir.root), f"{trained}/m", SortingChoices(), DAY)
     maildir.put("cur/0.h:2,S", ham(0))
     maildir.sort()
     learns = ("update", "--label", "work=-", "--new-class")  # a class that the journal knows
