@@ -205,12 +205,16 @@ class _ForkedWorker:
 
 
 def fork() -> int:
-    """Fork this process, as `os.fork` does, without its warning."""
-    with warnings.catch_warnings():
+    """Fork this process, as `os.fork` does, without its warning; the child ignores Ctrl-C."""
+    # Python's hooks of a fork drop a Ctrl-C, and a child that hears it unwinds the parent's calls.
+    with _deaf_children(), warnings.catch_warnings():
         # Python 3.12 warns that other threads may hold locks.  The only other threads are
         # threads of numpy's libraries; they are idle, and a worker never waits for them.
         warnings.simplefilter("ignore", DeprecationWarning)
-        return os.fork()
+        pid = os.fork()
+        if pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its children
+    return pid
 
 
 def _map_chunks(
@@ -274,7 +278,6 @@ def _serve(
     """Answer messages until the pipe ends; never returns."""
     # os._exit skips exit handlers and buffered output, which belong to the parent.
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the parent ends its workers
         with open(requests, "rb") as source, open(answers, "wb") as sink:
             while True:
                 message = pickle.load(source)

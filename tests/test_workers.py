@@ -399,6 +399,12 @@ def interrupted(program, engine):
             return None
 
 
+def test_ctrl_c_in_the_moment_of_a_fork_is_heard_by_the_parent_alone(tmp_path):
+    pressed = "os.fork = lambda: [fork(), signal.raise_signal(signal.SIGINT)][0]"
+    (tmp_path / "pressed.py").write_text(f"import os, signal\nfork = os.fork\n{pressed}{ENDLESS}")
+    assert interrupted(tmp_path / "pressed.py", "fork") == "interrupted\n"
+
+
 class Pressing:
     """A future in whose end somebody presses Ctrl-C."""
 

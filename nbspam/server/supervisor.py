@@ -243,7 +243,6 @@ def _child(log: Log, fails: str, work: Callable[[], int]) -> int | None:
         return pid
     status = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
         status = work()
