@@ -435,12 +435,11 @@ def change_lists(
 
 
 def write_lists(model: str, lists: AddressLists) -> None:
-    """Write the lists beside a model; raises OSError.  The caller holds the model's lock."""
-    path = lists_path(model)
+    """Write the lists beside a model, with its rights and under its lock; raises OSError."""
     lines = [f"trust {lists.trusted}"] if lists.trusted else []
     lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
     data = "".join(f"{line}\n" for line in lines).encode()
-    with disk.replacing(path, like=disk.resolved(model)) as file:  # all who judge by it read both
+    with disk.replacing(lists_path(model), like=disk.resolved(model)) as file:
         file.write(data)
 
 

@@ -13,6 +13,7 @@ import stat
 import sys
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import islice
 from types import TracebackType
@@ -214,11 +215,9 @@ def _hint(path: str) -> str:
     folder, name = os.path.split(path.rstrip(os.sep))
     while folder and not os.path.exists(folder):
         folder, name = os.path.split(folder)
-    try:
-        with os.scandir(folder or os.curdir) as entries:
-            names = [entry.name for entry in islice(entries, _HINT_NAMES)]
-    except OSError:
-        names = []
+    names: list[str] = []
+    with suppress(OSError), os.scandir(folder or os.curdir) as entries:
+        names = [entry.name for entry in islice(entries, _HINT_NAMES)]
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"
 

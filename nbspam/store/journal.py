@@ -452,8 +452,7 @@ def write_journal(
     progress: after them.  name: of the file, unless it is in the journal's place.
     """
     first = header(model)
-    (crc,) = WORD.unpack(first[-WORD.size :])
-    data, written = _written(Journal([], model, end=len(first), crc=crc), changes, progress)
+    data, written = _written(parsed(first), changes, progress)
     name = name or journal_path(path)
     with disk.replacing(name, like=path) as file:
         file.writelines([first, data])
