@@ -191,21 +191,22 @@ class CountTally:
 
         The low bits of each key, its rider, hold the turn in which the token came first: the
         number of the chunk of messages.  So the sum of several processes' tables keeps, of the
-        texts of a key, the one that came first.
+        texts of a key, the one that came first.  The tally cannot be used any more.
         """
         n = len(self._numbering)
         classes = tuple(sorted(self._class_count))
-        feature_count = np.zeros((n, len(classes)))
-        for k, name in enumerate(classes):
-            counts = self._feature_count[name][:n]
-            feature_count[: len(counts), k] = counts
+        # In 32 bits where possible, because the table goes through a pipe.  Each class gives its
+        # memory back before the next one: of hundreds of classes, counts are most of the memory.
+        columns = [compact(with_room(self._feature_count.pop(name), n)[:n]) for name in classes]
+        counts = np.array(columns).reshape(len(classes), n).T
+        if len({column.dtype for column in columns}) > 1:  # whole numbers and fractions
+            counts = compact(counts)
         vocabulary = concatenated(self._new)
-        # In 32 bits where possible, because the table goes through a pipe.
         return CountTable(
             classes,
             np.array([self._class_count[name] for name in classes]),
             replace(vocabulary, offsets=compact(vocabulary.offsets)),
-            compact(feature_count),
+            counts,
             compact(self._frequency[:n]),
         )
 
