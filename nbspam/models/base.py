@@ -51,7 +51,10 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
 
     positive: refuse values below 0; missing: allow NaN, which stands for a missing value.
     """
-    frame, X = X, X.tocsr() if is_sparse(X) else np.asarray(X)
+    try:
+        frame, X = X, X.tocsr() if is_sparse(X) else np.asarray(X)
+    except ValueError:
+        raise DataError(f"{where}: rows of different lengths; give all the same") from None
     if X.ndim != 2:
         raise DataError(
             f"{where}: Expected 2D array, got {X.ndim}D array instead; give one row per document. "
@@ -441,17 +444,19 @@ class Estimator(Scored):
 
         This model keeps its parameters, and the other one stays as it is.
         """
-        mine, theirs = self._learnt(), other._learnt()
+        both = [each for each in (self, other) if type(each) is type(self)]
+        learnt = [each._learnt() for each in both]
+        shapes = {tuple(n.shape[1:] for n in each.sums.values()) for each in learnt}
+        levels = {tuple(getattr(each, "levels_", ())) for each in both}
         named = {
-            tuple(m.feature_names_in_) for m in (self, other) if hasattr(m, "feature_names_in_")
+            tuple(each.feature_names_in_) for each in both if hasattr(each, "feature_names_in_")
         }
-        shapes = {tuple(n.shape[1:] for n in each.sums.values()) for each in (mine, theirs)}
-        if type(other) is not type(self) or len(shapes) > 1 or len(named) > 1:
+        if len(both) < 2 or max(map(len, (shapes, levels, named))) > 1:
             raise DataError(
-                f"{self._at('merge')}: {other!r} is of another kind or has other columns; "
-                "merge models that were trained alike"
+                f"{self._at('merge')}: {other!r} is of another kind, or has other columns or"
+                " levels; merge models that were trained alike"
             )
-        return self._become(mine.plus(theirs))
+        return self._become(learnt[0].plus(learnt[1]))
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which un-learning left no documents; DataError if that is all."""

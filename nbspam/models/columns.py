@@ -227,16 +227,6 @@ class ColumnModel(SmoothedModel):
             ]
         return spread
 
-    def merge(self, other: Self) -> Self:
-        """See `Estimator.merge`; columns with other numbers of values are a DataError, too."""
-        mine, theirs = vars(self).get("levels_"), vars(other).get("levels_")
-        if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
-            raise DataError(
-                f"{self._at('merge')}: the columns have other numbers of values;"
-                " merge models that were trained with the same levels"
-            )
-        return super().merge(other)
-
 
 class BinaryByDefault(ColumnModel):
     """A model whose columns are binary unless levels are given.

@@ -425,8 +425,9 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(Class):
 )
 def test_models_of_other_levels_are_not_merged(Class, levels):
     one, two = (Class(levels=each).fit([[1], [0]], [0, 1]) for each in levels)
-    with pytest.raises(DataError, match=r"merge: .* other (numbers of values|columns)"):
-        one.merge(two)
+    for other in (two, None):
+        with pytest.raises(DataError, match=r"merge: .* other (numbers of values|columns)"):
+            one.merge(other)
 
 
 @pytest.mark.parametrize(("model", "names"), [

@@ -347,6 +347,7 @@ WRONG_INPUT = {
     "Input y contains": (GOOD, np.array([np.nan, 1], object)),
     "y contains NaN or": (GOOD, [None, 1]),
     "Unknown label type": (GOOD, [0.5, 1.0]),
+    "rows of different lengths": ([[1], [1, 2]], [0, 1]),
 }
 
 
@@ -399,6 +400,7 @@ MISUSE = [
     ("no documents are left", lambda: fitted().unlearn(GOOD, [0, 1]).forget_empty_classes()),
     ("merge: MultinomialNB", lambda: fitted().merge(MultinomialNB().fit([[1]], [0]))),
     ("of another kind", lambda: fitted().merge(BernoulliNB().fit(GOOD, [0, 1]))),
+    ("None is of another kind", lambda: fitted().merge(None)),
     ("numbers and some are text", lambda: fitted().partial_fit(GOOD, ["a", "b"])),
     ("are text; use", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=["a", "b"])),
     ("classes: y should be", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=2)),
