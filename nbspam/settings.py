@@ -6,12 +6,12 @@ train the same model.  Presets are the decisions that a user never has to make.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.errors import InputError, UsageError, check_number
+from nbspam.errors import InputError, NbspamError, UsageError, check_number
 from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models import FEATURES as FEATURES
 from nbspam.sources.files import NO_COLUMNS, SILENT, Listener, TextColumns, cell_text
@@ -237,8 +237,14 @@ class TableChoices(NamedTuple):
 
 
 def decisions_made(choices: SettingsChoices | TableChoices) -> dict[str, Any]:
-    """Return the decisions that were made, by name; those in numpy's types as plain values."""
+    """Return the decisions that were made, by name; those in numpy's types as plain values.
+
+    Raises UsageError.
+    """
     values = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in choices._asdict().items()}
+    for name in ("preset", "model"):  # which are looked up
+        if not isinstance(values.get(name), str | None):
+            raise UsageError(f"{name}: {values[name]!r} is not a name; give one")
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 
@@ -421,6 +427,24 @@ def check_unbounded(bounds: Bounds, what: str) -> None:
 
 
 # --- keywords of the library as choices -------------------------------------------------------
+
+
+@contextmanager
+def naming_keywords() -> Iterator[None]:
+    """Let errors name keywords of the library where they name options: min_df for --min-df.
+
+    Whole commands, such as "nbspam doctor --repair", stay as they are.
+    """
+    try:
+        yield
+    except NbspamError as error:
+        import re
+
+        told = re.sub(r"--spam PATH --ham PATH( \(.*\))?", "pairs of data and label", str(error))
+        option = r"(\bnbspam [^;]*)|(?<![\w-])--(?:no-)?([a-z][a-z-]*)"
+        told = re.sub(option, lambda found: found[1] or found[2].replace("-", "_"), told)
+        error.args = (told,)
+        raise
 
 
 def names_given(given: Any) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn_items
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels
-from nbspam.settings import SettingsChoices, settings_for
+from nbspam.settings import SettingsChoices, as_options, naming_keywords, settings_for
 from nbspam.sources.items import Item, item_of
 from nbspam.verdicts import Answer, posterior
 
@@ -44,6 +44,7 @@ class TextClassifier(Scored):
     min_df: int | None = None
     max_features: int | None = None
 
+    @naming_keywords()
     def fit(self, X: Iterable[str | bytes], y: ArrayLike) -> Self:
         """Learn texts or messages; y: (n_docs,) their labels.
 
@@ -62,7 +63,7 @@ class TextClassifier(Scored):
             item_of(data, str(number), names[k])
             for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
         ]
-        settings, stream = settings_for(items, SettingsChoices(**self.get_params()))
+        settings, stream = settings_for(items, SettingsChoices(**as_options(self.get_params())))
         self.classifier_ = learn_items(stream, settings).classifier
         # A message that comes again moves to its last label, so a label may have none left.
         self.classes_ = classes[np.isin(names, self.classifier_.classes)]
@@ -95,12 +96,10 @@ class TextClassifier(Scored):
 
 def _checked(X: Any, verb: str) -> list[str | bytes | Item]:
     """Return texts as a list; raises DataError."""
-    if isinstance(X, str | bytes):
-        raise DataError(f"TextClassifier.{verb}: one text is no collection; give a list of texts")
-    if getattr(X, "ndim", 1) != 1:
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) != 1:
         raise DataError(
-            f"TextClassifier.{verb}: Expected 1D array, got {X.ndim}D array instead; give one"
-            ' column of texts, as in frame["text"]'
+            f"TextClassifier.{verb}: Expected 1D array or list of texts, got {type(X).__name__};"
+            ' give one column of texts, as in frame["text"]'
         )
     documents = list(X)
     for data in documents:

@@ -293,7 +293,7 @@ def cluster_documents(
 def _start(like: Any, starts: Sequence[ComponentStart], k: int, vocabulary: Vocabulary) -> Any:
     """Return the model of given components; raises UsageError."""
     if len(starts) != k:
-        raise UsageError(f"--start: {len(starts)} components; give {k}, as -k says")
+        raise UsageError(f"--start: {len(starts)} components for {k} clusters; give {k}")
     column = {vocabulary.text(j): j for j in range(len(vocabulary))}
     # So many documents that alpha is negligible.
     weight = np.array([weight for weight, _ in starts]) * 1e6

@@ -7,7 +7,7 @@ from nbspam.errors import UsageError, check_number
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.witness import Witness
-from nbspam.settings import SettingsChoices, as_options, settings_for
+from nbspam.settings import SettingsChoices, as_options, naming_keywords, settings_for
 from nbspam.sources.items import items_given
 from nbspam.workers import workers_of
 
@@ -31,6 +31,7 @@ class Result(Evaluation):
         return quality_page(self.trial, self.witness, per_week=per_week)
 
 
+@naming_keywords()
 def cross_validate(
     given: Any,
     cv: int | str = 10,

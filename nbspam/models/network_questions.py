@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers, checked_seed
-from nbspam.errors import UsageError
+from nbspam.errors import UsageError, check_number
 from nbspam.models import graphs
 from nbspam.models.network import Network, infer
 from nbspam.printing import tracked
@@ -65,10 +65,7 @@ def gibbs(
     targets: distinct variables; evidence: the value of each known variable.  Raises
     UsageError if there are too few samples, or the chains found no possible state.
     """
-    if n_samples < 2 * CHAINS:
-        raise UsageError(
-            f"--gibbs {n_samples}: too few for {CHAINS} chains; give {2 * CHAINS} or more"
-        )
+    check_number("--gibbs", n_samples, 2 * CHAINS, whole=True)
     steps = -(-n_samples // CHAINS)
     burn_in = int(np.ceil(steps * _BURN_IN / (1 - _BURN_IN)))
     state = _Chains(network, targets, evidence, rng)

@@ -26,6 +26,7 @@ from nbspam.settings import (
     first_is_text,
     is_for_table,
     names_given,
+    naming_keywords,
     settings_for,
     texts_given,
 )
@@ -115,6 +116,7 @@ class Model:
         for each in estimated(self._of_table()):
             yield from estimate_rows(each)
 
+    @naming_keywords()
     def update(
         self,
         given: Any,
@@ -148,6 +150,7 @@ class Model:
         learning, found = self._learning(), learned_sent_mail(items_given(given, self._reading))
         return found is not None and learning.learn_sent_mail(found)
 
+    @naming_keywords()
     def relabel(
         self, given: Any, to: str, jobs: int = 1, day: int | None = None, new_class: bool = False
     ) -> Outcome:
@@ -218,6 +221,7 @@ class Model:
             yield from items_given(given, self._reading)
 
 
+@naming_keywords()
 def train(
     given: Any,
     *,
@@ -417,6 +421,7 @@ def _day(day: int | None) -> int:
 # ---- vectors of texts, clusters, and questions to a network ----
 
 
+@naming_keywords()
 def vectorize(
     given: Any,
     *,
@@ -441,7 +446,7 @@ def vectorize(
     choices = SettingsChoices(
         preset=preset, pairs=pairs, characters=characters, attachments=attachments
     )
-    named = None if vocabulary is None else names_given(vocabulary)
+    named = None if vocabulary is None else texts_given(vocabulary)
     found = vectors_of(items_given(given), choices, binary, named, min_df, jobs)
     if found.skipped:
         first = found.skipped[0]
@@ -459,6 +464,7 @@ class Clustering(NamedTuple):
     steps: "tuple[Step, ...]"  # the rounds of EM
 
 
+@naming_keywords()
 def cluster(
     given: Any,
     k: int,
@@ -492,15 +498,15 @@ def cluster(
     check_number("k", k, 2, whole=True)
     check_number("typical", typical, 0, whole=True)
     how = {"restarts": restarts, "hard": hard, "seed": seed, "stopping": when}
+    kinds = texts_given(categorical), texts_given(numeric), texts_given(drop)
     if rows:
         if alpha == "auto" or any(each is not None for each in (model, weighting, min_df, start)):
             raise UsageError(
                 "cluster: model, alpha='auto', weighting, min_df and start are for texts; leave"
                 " them out"
             )
-        kinds = texts_given(categorical), texts_given(numeric), texts_given(drop)
         return _clusters_of_rows(given, k, 1.0 if alpha is None else alpha, kinds, how, typical)
-    if categorical or numeric or drop:
+    if any(kinds):
         raise UsageError("cluster: categorical, numeric and drop are for a table; say rows=True")
     choices = SettingsChoices(model=model, alpha=alpha, weighting=weighting, min_df=min_df)
     return _clusters_of_texts(given, k, choices, start, how | {"jobs": jobs}, typical)
@@ -529,6 +535,7 @@ def _clusters_of_texts(
     return Clustering(found.names, found.classifier.classes, found.share, tokens, found.fit.steps)
 
 
+@naming_keywords()
 def query(
     model: "Model | os.PathLike[str]",
     target: str | Sequence[str] = (),
@@ -555,7 +562,10 @@ def query(
     if isinstance(evidence, Mapping):
         known = tuple(f"{name}={cell_text(value)}" for name, value in evidence.items())
     if independent is not None:
-        return network_questions.independent(named, *independent, known)
+        two = texts_given(independent)
+        if len(two) != 2:
+            raise UsageError(f"independent: {independent!r} is not two variables; name two")
+        return network_questions.independent(named, *two, known)
     targets = texts_given(target)
     if not targets:
         raise UsageError("query: no target; name a variable, or two as independent")

@@ -88,9 +88,9 @@ def test_a_label_whose_messages_all_moved_to_another_one_is_no_class(labels):
 
 def test_choices_reach_the_settings():
     X, y = texts(20)
-    classifier = TextClassifier(model="multinomial", alpha=0.5, pairs=False).fit(X, y)
+    classifier = TextClassifier(model="multinomial", alpha=0.5, strip="quotes").fit(X, y)
     settings = classifier.classifier_.settings
-    assert (settings.model, settings.alpha, settings.tokens.pairs) == ("multinomial", 0.5, False)
+    assert (settings.model, settings.alpha, settings.strip) == ("multinomial", 0.5, ("quotes",))
     assert set(TextClassifier().get_params()) <= set(SettingsChoices._fields)
 
 
@@ -109,7 +109,7 @@ def test_fewer_than_two_classes_are_refused_and_leave_it_as_it_was(fitted, label
 
 
 @pytest.mark.parametrize(
-    "X", ["one text", b"one mail", [["a", "list"]], [1, 2], np.array([["a"], ["b"]])]
+    "X", ["one text", b"one mail", None, [["a", "list"]], [1, 2], np.array([["a"], ["b"]])]
 )
 def test_what_is_no_collection_of_texts_is_refused(fitted, X):
     with pytest.raises(DataError, match="give"):

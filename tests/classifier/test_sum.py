@@ -119,7 +119,7 @@ def test_parameters_of_the_classes_are_counts_in_the_library_too(model):
 
 def test_the_classes_have_one_prior_whatever_holds_its_numbers():
     pairs = [(text, label) for label, text in SIX]
-    with pytest.raises(nbspam.NbspamError, match="as --class-prior; leave out one"):
+    with pytest.raises(nbspam.NbspamError, match="as class_prior; leave out one"):
         nbspam.train(pairs, class_prior=np.full(2, 0.5), dirichlet=(7, 1))
 
 

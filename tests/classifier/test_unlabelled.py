@@ -238,7 +238,7 @@ def test_the_three_coins_of_statistical_learning_methods(nbspam, tmp_path, start
     ('[{"weight": 1e999, "tokens": {}}, {"weight": 1, "tokens": {}}]', 2, "not components"),
     (f'[{{"weight": {10**400}, "tokens": {{}}}}]', 2, "not components"),
     ('[{"weight": 1, "tokens": {"heads": 2}}]', 2, "not components"),
-    ('[{"weight": 1, "tokens": {"heads": 1}}]', 2, "1 components; give 2"),
+    ('[{"weight": 1, "tokens": {"heads": 1}}]', 2, "1 components for 2 clusters; give 2"),
     ('[{"weight": 1, "tokens": {"x": 1}}, {"weight": 1, "tokens": {}}]', 2, "the token 'x'"),
     (None, 1, "No such file"),
 ])  # fmt: skip

@@ -455,7 +455,7 @@ def test_the_same_seed_gives_the_same_samples_unless_they_are_too_few():
     assert (one.probability == two.probability).all()
     assert (one.probability != other.probability).any()
     assert gibbs(random_network(1), [0], {}, 40, np.random.default_rng(0)).n_samples == 40
-    with pytest.raises(UsageError, match="--gibbs 39: too few for 20 chains; give 40 or more"):
+    with pytest.raises(UsageError, match="--gibbs: 39 is not a whole number from 40 up"):
         gibbs(random_network(1), [0], {}, 39, np.random.default_rng(0))
 
 
