@@ -49,6 +49,7 @@ class MemoryLog(SharedLog):
     def append(self, records):
         self.check()
         self.records += records
+        return len(self.records)
 
     def read(self, after, limit):
         self.check()

@@ -55,8 +55,8 @@ class SharedLog(Protocol):
 
     name: str  # its address, without options: they may be long or secret
 
-    def append(self, records: Sequence[bytes]) -> None:
-        """Append records in this order."""
+    def append(self, records: Sequence[bytes]) -> int:
+        """Append records in this order; return the position of the last one."""
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return the next records behind a position, at most `limit`, with their positions."""
@@ -166,12 +166,12 @@ class _RedisLog(SharedLog):
             self.close()  # another server may have taken over the address
             raise _lost(self.name, error) from error
 
-    def append(self, records: Sequence[bytes]) -> None:
+    def append(self, records: Sequence[bytes]) -> int:
         with self._asked() as server, server.pipeline() as pipeline:
+            pipeline.hincrby(f"{self._key}:log", "added", len(records))
             for record in records:
                 pipeline.xadd(self._key, {b"lesson": record})
-            pipeline.hincrby(f"{self._key}:log", "added", len(records))
-            pipeline.execute()
+            return _position(pipeline.execute()[-1])
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         """Return the next records; foreign entries become empty records."""
@@ -292,7 +292,7 @@ class _PostgresLog(SharedLog):
                         connection.execute(f"INSERT INTO {name} VALUES (%s, 0)", [uuid4().hex])
         connection.execute(f"LISTEN {table}")
 
-    def append(self, records: Sequence[bytes]) -> None:
+    def append(self, records: Sequence[bytes]) -> int:
         """Append records in this order, all or none of them."""
         table = self._table
         with self._asked() as connection, connection.transaction():
@@ -309,6 +309,7 @@ class _PostgresLog(SharedLog):
                 [last, list(records)],
             )
             connection.execute(f"NOTIFY {table}")
+            return int(last + len(records))
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._asked() as connection:

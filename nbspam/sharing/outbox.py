@@ -43,6 +43,7 @@ class LogPosition(NamedTuple):
     n_read: int = 0  # records
     day: int = 0  # the highest day of all lessons so far, since 1970-01-01
     skipped: int = 0  # records that were no lessons
+    restarts: int = 0  # of reading: standbys without the last records had taken over
 
 
 class PendingLesson(NamedTuple):
@@ -261,12 +262,25 @@ class Outbox:
         rows = map(PendingLesson._make, self._rows(query, values))
         return [row._replace(digest=row.digest % 2**64) for row in rows]
 
-    def note_sent(self, origin: str, first: int, last: int) -> None:
-        """Note that the lessons with these numbers were sent, unless the origin has changed."""
+    def note_sent(self, origin: str, first: int, last: int, position: int) -> None:
+        """Note that the lessons with these numbers were sent, unless the origin has changed.
+
+        position: of the last one in the log.
+        """
         with self._changed(_LATER) as base:
             if self._fact("origin") == origin:
                 numbers = "number BETWEEN ? AND ?"
                 base.execute(f"UPDATE outbox SET sent = 1 WHERE {numbers}", [first, last])
+                base.execute("INSERT OR REPLACE INTO fact VALUES ('sent to', ?)", [str(position)])
+
+    def awaited(self) -> tuple[int, int]:
+        """Return the first lesson that was sent and not read back, and where the last one is.
+
+        Without such a lesson, the first number is 0.
+        """
+        first = "number = (SELECT min(number) FROM outbox)"
+        found = self._rows(f"SELECT number FROM outbox WHERE sent AND {first}")
+        return (found[0][0] if found else 0), int(self._fact("sent to") or 1)
 
     def change_origin(self) -> None:
         """Have all lessons sent again, under another identifier."""
@@ -287,11 +301,11 @@ class Outbox:
         """Return the users with lessons in the outbox."""
         return [user for (user,) in self._rows("SELECT DISTINCT user FROM outbox")]
 
-    def send_again(self, log: str) -> None:
-        """Have all lessons sent again, once for each log: it may have lost some of them."""
+    def send_again(self, why: str, what: str) -> None:
+        """Have all lessons sent again, once for each log, or first lesson, that was lost."""
         with self._changed() as base:
-            if self._fact("sent again") != log:
-                base.execute("INSERT OR REPLACE INTO fact VALUES ('sent again', ?)", [log])
+            if self._fact(why) != what:
+                base.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", [why, what])
                 base.execute("UPDATE outbox SET sent = 0")
 
 

@@ -168,13 +168,17 @@ class Sharer:
     def send(self) -> int:
         """Append the next lessons of the outbox to the log; return how many there were."""
         with self.alone("sending"):
+            first, last = self.outbox.awaited()
+            if first and [place for place, _ in self.log.read(last - 1, 1)] != [last]:
+                # A standby took over that lacks it, or a log that was replaced has been trimmed.
+                self.outbox.send_again("lost lesson", str(first))
             waiting, origin = self.outbox.unsent(_AT_ONCE), self.outbox.origin
             if waiting:
                 host = self._name(origin)
                 heads = [(origin, each.number, host, each.user, each.settings) for each in waiting]
                 bodies = [each.lesson for each in waiting]
-                self.log.append(list(map(encode_lesson, heads, bodies)))
-                self.outbox.note_sent(origin, waiting[0].number, waiting[-1].number)
+                position = self.log.append(list(map(encode_lesson, heads, bodies)))
+                self.outbox.note_sent(origin, waiting[0].number, waiting[-1].number, position)
         return len(waiting)
 
     def _name(self, origin: str) -> str:
@@ -192,8 +196,11 @@ class Sharer:
             place = self.outbox.place()
             records = self.log.read(place.position, _AT_ONCE)
             end = self._checked(place)
-            if place.position > end.position:  # a standby took over, whose clock is behind
-                place = place._replace(position=0)  # what was read is `seen`
+            if place.position > end.position:
+                # A standby took over that lacks the last records, and its clock may be behind.
+                times = place.restarts + 1
+                place = place._replace(position=0, n_read=end.n_trimmed, restarts=times)
+                self.outbox.note_read(place, {})
                 records = self.log.read(0, _AT_ONCE)
             if not records:
                 if not place.log:
@@ -202,7 +209,7 @@ class Sharer:
             place, seen, of_users, refusal = self._read(place._replace(log=end.identity), records)
             noted: list[PendingLesson] = []
             for user, lessons in of_users.items():
-                noted += self._learn(user, lessons, place.log)
+                noted += self._learn(user, lessons, f"{place.log} {place.restarts}")
             self.outbox.note_read(place, seen, noted)
             if isinstance(refusal, _CopiedOutboxError):
                 self.log.report(self._name(self.outbox.origin), {})
@@ -223,7 +230,7 @@ class Sharer:
             why = f"this host has not read {n_missed} that the log has removed"
         else:
             return end
-        self.outbox.send_again(end.identity)
+        self.outbox.send_again("lost log", end.identity)
         raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
     def _read(

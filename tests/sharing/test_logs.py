@@ -120,7 +120,7 @@ def test_a_standby_that_lacks_the_last_record_is_read_on(server, tmp_path, ahead
             with server.direct() as other:
                 moved = f"position + ({ahead} + 50 * (position & 3) << 31)"
                 other.execute(f"UPDATE lessons SET position = {moved}")
-                one.sharer.exchange()
+                one.sharer.receive()
                 other.execute("DELETE FROM lessons WHERE position & 1 = 0")
                 other.execute("UPDATE lessons_log SET last = (SELECT position FROM lessons)")
     one.sharer.exchange()
@@ -278,10 +278,21 @@ def test_addresses_that_are_none_are_refused_without_their_passwords(url, why):
     assert "secret" not in str(refused.value)
 
 
+def test_a_lesson_that_a_standby_lacks_is_sent_again(hosts):
+    hosts[0].teach(message(0), "spam")
+    hosts[0].sharer.send()
+    hosts[0].log.records.clear()  # nobody has read it
+    hosts[0].teach(message(1), "spam")
+    for host in 2 * hosts:
+        host.sharer.exchange()
+
+    assert (len(hosts[1].opened("").told()), hosts[0].sharer.outbox.size()) == (2, 0)
+
+
 def test_the_same_lesson_sent_twice_is_one(hosts):
     hosts[0].teach(message(1), "spam")
     hosts[0].sharer.send()
-    hosts[0].sharer.outbox.send_again("one")  # killed before it noted that it had sent
+    hosts[0].sharer.outbox.send_again("lost log", "one")  # killed before it noted it
     hosts[1].sharer.exchange()
     hosts[1].teach(message(1), "ham")
     hosts[1].sharer.send()
