@@ -263,10 +263,7 @@ class Outbox:
         return [row._replace(digest=row.digest % 2**64) for row in rows]
 
     def note_sent(self, origin: str, first: int, last: int, position: int) -> None:
-        """Note that the lessons with these numbers were sent, unless the origin has changed.
-
-        position: of the last one in the log.
-        """
+        """Note lessons that were sent, the last one to a position, unless the origin changed."""
         with self._changed(_LATER) as base:
             if self._fact("origin") == origin:
                 numbers = "number BETWEEN ? AND ?"
@@ -274,19 +271,10 @@ class Outbox:
                 base.execute("INSERT OR REPLACE INTO fact VALUES ('sent to', ?)", [str(position)])
 
     def awaited(self) -> tuple[int, int]:
-        """Return the first lesson that was sent and not read back, and where the last one is.
-
-        Without such a lesson, the first number is 0.
-        """
+        """Return the first lesson sent and not read back, or 0, and the last one's position."""
         first = "number = (SELECT min(number) FROM outbox)"
         found = self._rows(f"SELECT number FROM outbox WHERE sent AND {first}")
         return (found[0][0] if found else 0), int(self._fact("sent to") or 1)
-
-    def change_origin(self) -> None:
-        """Have all lessons sent again, under another identifier."""
-        with self._changed() as base:
-            base.execute("UPDATE fact SET value = ? WHERE name = 'origin'", [uuid4().hex])
-            base.execute("UPDATE outbox SET sent = 0")
 
     def sync(self) -> LogPosition:
         """Force to disk how far this host has read, and return that."""
@@ -302,7 +290,7 @@ class Outbox:
         return [user for (user,) in self._rows("SELECT DISTINCT user FROM outbox")]
 
     def send_again(self, why: str, what: str) -> None:
-        """Have all lessons sent again, once for each log, or first lesson, that was lost."""
+        """Have all lessons sent again once a fact changes, such as the log that was lost."""
         with self._changed() as base:
             if self._fact(why) != what:
                 base.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", [why, what])

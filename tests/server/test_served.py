@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from protocols import check, post
-from serving import connected, rest_of, serving, until
+from serving import connected, rest_of, serving
 from stress import server as stress
 from support import SPAM
 
@@ -44,17 +44,6 @@ def test_a_client_that_is_refused_while_it_writes_reads_why(tmp_path, own_model)
                 client.sendall(request)  # all of it, though nobody wants it
                 client.shutdown(socket.SHUT_WR)
                 assert rest_of(client).startswith(answer)
-
-
-def test_a_client_that_does_not_read_its_answer_is_let_go(tmp_path, own_model):
-    limits = {"idle_seconds": 2.0}
-    with (
-        serving(own_model, tmp_path, "--jobs", "1", limits=limits) as served,
-        connected(served.spamd) as deaf,
-    ):
-        deaf.sendall(check(SPAM + bytes(6_000_000), "PROCESS"))
-        until(lambda: served.metrics()["nbspam_held_bytes"] > 5e6)
-        until(lambda: served.metrics()["nbspam_held_bytes"] == 0)
 
 
 def test_who_finds_no_descriptor_left_is_answered_later(tmp_path, own_model):
