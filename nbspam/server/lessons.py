@@ -206,7 +206,8 @@ class Teacher:
         """Return the next messages for a model; without any, its thread ends."""
         with self._lock:
             queue = self._queues.pop(user)
-            sizes = accumulate(_size(case.request) for case in queue[: judge.BATCH])
+            lessons = (case.request for case in queue[: judge.BATCH])
+            sizes = accumulate(len(each.item.read()) if each else 0 for each in lessons)
             n = sum(size <= judge.BATCH_BYTES for size in sizes) or 1
             if queue:
                 self._queues[user] = queue[n:]
@@ -256,10 +257,6 @@ class Teacher:
         if self._outlet is not None and self._waits_for_log:
             self._outlet.wait_for_log(LOG_SECONDS)
         return early + found
-
-
-def _size(lesson: ToldLesson | None) -> int:
-    return 0 if lesson is None else len(lesson.item.read())
 
 
 # ---- the courier ----

@@ -13,7 +13,6 @@ import socket
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
@@ -52,7 +51,10 @@ def run_worker(service: Service, row: int, supervisor: int) -> int:
     """
     allocate_in_one_heap()
     service.tally.take_row(row)
-    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+    loop_factory = asyncio.new_event_loop
+    with contextlib.suppress(ImportError):
+        loop_factory = import_module("uvloop").new_event_loop
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
         return runner.run(_EventLoopWorker(service, supervisor).run())
 
 
@@ -68,13 +70,6 @@ def protocol(name: str) -> type[Connection]:
             f"--{name}: needs {error.name}; install it with: pip install 'nbspam[{extra}]'"
         ) from error
     return found
-
-
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
-    try:
-        return import_module("uvloop").new_event_loop  # type: ignore[no-any-return]
-    except ImportError:
-        return asyncio.new_event_loop
 
 
 class _EventLoopWorker:
