@@ -163,6 +163,7 @@ def test_another_worker_reads_the_log_when_the_one_that_did_is_killed(tmp_path, 
 
 def test_failures_are_logged_once_and_their_end_when_lessons_can_be_sent(tmp_path, monkeypatch):
     log, said = MemoryLog(), []
+    append = log.append
     host = Host(tmp_path / "host", "model", log)
     host.teach(message(1), "ham")
     monkeypatch.setattr(lessons, "open_log", lambda *_: log)
@@ -176,6 +177,6 @@ def test_failures_are_logged_once_and_their_end_when_lessons_can_be_sent(tmp_pat
     reports.side_effect = None
     until(lambda before=reports.call_count: reports.call_count > before + 2)
     assert sorted(said) == ["disk full", "read only"]
-    appends.side_effect = None
+    appends.side_effect = append
     until(lambda: said[2:] == ["lessons are shared again"])
     courier.end()
