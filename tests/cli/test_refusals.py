@@ -182,7 +182,7 @@ table query -m $NETWORK --independent 好瓜 甜度 --target 好瓜 | --target a
 table query -m $NETWORK --target 好瓜 --moral | --target and --moral: two forms of answer
 table query -m $NETWORK --dot --moral --json | --json and --dot: two forms of answer; leave out
 table query -m $NETWORK --moral --json | --json and --moral: two forms of answer; leave out one
-table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs 3: too few
+table query -m $NETWORK --target 好瓜 --gibbs 3 | --gibbs: 3 is not a whole number from 40 up
 table query -m $NETWORK --independent 好瓜 好瓜 | not two variables without evidence; name
 table query -m other.json | not a network
 table query -m round.json | round.json: its arrows lead round in a circle; remove one
