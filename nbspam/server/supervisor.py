@@ -133,7 +133,8 @@ class Supervisor:
         if self.stops_by is not None:
             self.waiting.clear()
             if now > self.stops_by:
-                self.kill([*self.workers, *self.leaving])
+                for pid in (*self.workers, *self.leaving):
+                    os.kill(pid, signal.SIGKILL)
             return
         self.fit(now)
         if self.renews and not self.leaving:
@@ -148,7 +149,7 @@ class Supervisor:
             if now - max(beat, worker.born) > _STUCK:
                 worker.is_hung = True
                 stuck.append(worker.pid)
-        self.kill(stuck)
+                os.kill(worker.pid, signal.SIGKILL)
         if self.is_told and not stuck:
             notify("WATCHDOG=1")
 
@@ -198,7 +199,7 @@ class Supervisor:
         self.stops_by = self.stops_by or ends_by  # a second signal gives no more time
         self.leave()
         if self.fitter is not None:  # the journal has all that it would take in
-            self.kill([self.fitter])
+            os.kill(self.fitter, signal.SIGKILL)
 
     def leave(self) -> None:
         """Ask the current workers to answer all accepted connections, and to end."""
@@ -225,11 +226,6 @@ class Supervisor:
                     listener.close()
             for _ in range(self.service.n_workers):
                 self.start()
-
-    def kill(self, pids: list[int]) -> None:
-        """End processes at once."""
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
 
 
 def _child(log: Log, fails: str, work: Callable[[], int]) -> int | None:
