@@ -8,7 +8,6 @@ measure that applies to a run, from arrays alone; classes and rates are numbered
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -102,10 +101,10 @@ def evaluate(
         if each is not None:
             losses[name] = np.asarray(each, np.float64)
     ranks = None if score is None else np.asarray(score, np.float64)
-    run = _Run(len(classes), len(answers), truth, prediction, ranks, losses)
-    rows = np.arange(len(truth))
-    confusion = run.confusion(rows)
-    measures = run.measures(rows, confusion)
+    confusion = confusion_matrix(truth, prediction, len(classes), len(answers))
+    undefined = np.isnan(metrics.precision_recall_f1(confusion))
+    run = _Run(len(classes), len(answers), truth, prediction, ranks, losses, undefined)
+    measures = run.measures(np.arange(len(truth)), confusion)
     if p is not None:
         measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
@@ -129,6 +128,7 @@ class _Run:
     y_pred: Integers
     score: Floats | None
     losses: Mapping[str, Floats]
+    is_undefined: Booleans  # (3, n_classes), whether the scores of classes are 0 / 0 in all rows
 
     def confusion(self, rows: Integers) -> Integers:
         """Return the confusion matrix of these rows."""
@@ -136,17 +136,12 @@ class _Run:
             self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
         )
 
-    @cached_property
-    def _is_undefined(self) -> Booleans:
-        """Whether precision, recall and F1 of each class are 0 / 0, (3, n_classes)."""
-        return np.isnan(metrics.precision_recall_f1(self.confusion(np.arange(len(self.y_true)))))
-
     def class_scores(self, confusion: Integers) -> Floats:
         """Return precision, recall and F1 of each class among some rows, (3, n_classes).
 
         What is 0 / 0 is 0 if it is so among all rows, too, as in the report, and else NaN.
         """
-        return np.where(self._is_undefined, 0.0, metrics.precision_recall_f1(confusion))
+        return np.where(self.is_undefined, 0.0, metrics.precision_recall_f1(confusion))
 
     def measures(self, rows: Integers, confusion: Integers) -> dict[str, float]:
         """Return the measures of these rows that get intervals, by their names in `Evaluation`."""

@@ -12,6 +12,7 @@ confusion, (n_classes, n_answers), from `confusion_matrix`.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from warnings import catch_warnings
 
 import numpy as np
 
@@ -68,14 +69,12 @@ def classification_report(confusion: Integers, classes: Sequence[str]) -> Classi
     support, n_docs = confusion.sum(axis=1), confusion.sum()
     table = np.nan_to_num(precision_recall_f1(confusion))
     rows = tuple(ClassScores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
-    p, r, f1 = table.mean(axis=1).tolist()
-    weighted_p, weighted_r, weighted_f1 = (table @ support / max(n_docs, 1)).tolist()
     return ClassificationReport(
         classes=tuple(classes),
         rows=rows,
         accuracy=float(np.trace(confusion) / max(n_docs, 1)),
-        macro=ClassScores(p, r, f1, int(n_docs)),
-        weighted=ClassScores(weighted_p, weighted_r, weighted_f1, int(n_docs)),
+        macro=ClassScores._make([*table.mean(axis=1).tolist(), int(n_docs)]),
+        weighted=ClassScores._make([*(table @ support / max(n_docs, 1)).tolist(), int(n_docs)]),
     )
 
 
@@ -271,13 +270,8 @@ def bootstrap_interval(
     for _ in range(n_resamples):
         times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
         values.append(np.asarray(statistic(np.repeat(documents, times)), np.float64))
-    return np.apply_along_axis(_percentile_interval, 0, np.stack(values))
-
-
-def _percentile_interval(values: Floats) -> Floats:
-    """Return the 95 % interval of the values that are not NaN, or NaN if there are none."""
-    known = values[~np.isnan(values)]
-    return np.quantile(known, [_TAIL, 1 - _TAIL]) if len(known) else np.full(2, np.nan)
+    with catch_warnings(action="ignore", category=RuntimeWarning):  # if all values are NaN
+        return np.nanquantile(values, [_TAIL, 1 - _TAIL], axis=0)
 
 
 def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:

@@ -95,16 +95,6 @@ def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
     assert evaluation.mcc == pytest.approx(sklearn.matthews_corrcoef(y, answers))
 
 
-def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamples):
-    y, p, evaluation = run(rng=np.random.default_rng(5))
-    order = np.argsort(-p[:, 1], kind="stable")
-    rng = np.random.default_rng(5)
-    expected = metrics.bootstrap_interval(
-        lambda rows: metrics.auc(y[rows], p[rows, 1]), order, rng
-    )
-    assert evaluation.intervals["auc"] == tuple(expected.tolist())
-
-
 # --- a trial ---------------------------------------------------------------------------
 
 HOUSE = LossMatrix(("inbox", "junk", "ask"), np.array([[0, 20, 0.2], [1, 0, 0.2]]))
