@@ -178,9 +178,8 @@ class _Run:
             by_class = self.class_scores(confusion).T.ravel()
             return np.append([*self.measures(rows, confusion).values()], by_class)
 
-        lows, highs = bootstrap_interval(statistic, rows, rng)
+        bounds = [*zip(*bootstrap_interval(statistic, rows, rng).tolist(), strict=True)]
         here = self.measures(rows, self.confusion(rows))
-        bounds = list(zip(lows.tolist(), highs.tolist(), strict=True))
         found = {
             name: bound
             for name, bound in zip(here, bounds, strict=False)
