@@ -16,6 +16,9 @@ learned from another kind of mail, so its score is drawn towards even odds.  Its
 may raise the score again, the more, the fewer of the other tokens are known.  They never lower
 it, so a sender gains nothing by adding words of ham.
 
+How often the text has signs such as ! tells ham from spam in all mail, but little: its few nats
+are added whoever wrote the message.
+
 The beginning of a writer's own text may raise a score, too: ham that is quoted, forwarded or
 appended below a spam does not hide it.
 """
@@ -46,9 +49,12 @@ from nbspam.verdicts import joint_of_log_odds
 # Other people's mail shares its words with one's own, and common words vary less than rare
 # ones: so rare words are believed less, and weak ones more (E-260).
 _IS_WORD = np.isin(GROUPS, ["text", "subject"])
+SIGNS = GROUPS.index("signs")
 # Lidstone's addend to the presence of a token in a class, (n_groups,)
 _ALPHA = np.where(_IS_WORD, 0.1, 0.03)
+_ALPHA[SIGNS] = 1.0  # Laplace's: a model of a few messages may not believe them much
 BAND = np.where(_IS_WORD, 1.5, 2.0)  # nats, (n_groups,); tokens with weaker log-odds are ignored
+BAND[SIGNS] = 0.0
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
 _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
@@ -64,7 +70,7 @@ _UNVOUCHED = np.array(
 )
 MOST_UNVOUCHED = 1  # tokens of a group that count for ham at most, beside one of UNVOUCHED
 # The groups whose tokens are corrected, (n_groups,).
-IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
+IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN, SIGNS])
 MOST_NATS = 12.0  # nats by which all corrections together move a score at most: E-119
 # Of ham and spam, the number of a message's corrections for ham, and for spam, that count at most:
 # a sender of spam can add weak ones for ham without end.  E-312
@@ -163,8 +169,9 @@ class Combination(NamedTuple):
 
     def _drawn_and_raised(self, evidence: DocumentEvidence) -> Floats:
         """Return the log-odds of class 1 by this evidence, drawn and raised, (n_docs,) nats."""
-        drawn = tempered(self._whole_scores(evidence), evidence.unfamiliar, self.usual)
-        return np.asarray(drawn + self._raised(evidence))
+        whole, signs = self._whole_scores(evidence)
+        drawn = tempered(whole, evidence.unfamiliar, self.usual)
+        return np.asarray(drawn + self._raised(evidence) + signs)
 
     def _raised(self, evidence: DocumentEvidence) -> Any:
         """Return the nats that words by themselves add to each score, at least 0, (n_docs,)."""
@@ -173,14 +180,19 @@ class Combination(NamedTuple):
         mean = mean_leaning(evidence.documents, evidence.leaning)
         return RAISE * evidence.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
-    def _whole_scores(self, evidence: DocumentEvidence) -> Floats:
-        """Return the log-odds of class 1 with all evidence, however unfamiliar, (n_docs,) nats."""
+    def _whole_scores(self, evidence: DocumentEvidence) -> tuple[Floats, Floats]:
+        """Return the log-odds of class 1 by all but signs, however unfamiliar, and by signs.
+
+        Each is (n_docs,) nats.
+        """
         documents, groups, odds, in_layer, correction, limits, *_ = evidence
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
-        return np.asarray(score_of_means(means, self.worth) + bounded(corrected))
+        signs = self.worth[SIGNS] * means[:, SIGNS]
+        means[:, SIGNS] = 0.0
+        return np.asarray(score_of_means(means, self.worth) + bounded(corrected)), signs
 
     def parts(self, evidence: DocumentEvidence) -> ScoreParts:
         """Return the parts of one document's score, which add up to that from `scores`."""
@@ -206,10 +218,10 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        whole = self._whole_scores(evidence)
+        whole, _ = self._whole_scores(evidence)
         drawn = tempered(whole, evidence.unfamiliar, self.usual)
         kept = float(drawn[0] / whole[0]) if whole[0] else 1.0
-        shares *= kept
+        shares *= np.where(groups.take(documents.columns) == SIGNS, 1.0, kept)
         if leaning is not None and (raised := self._raised(evidence)[0]):
             to_spam = np.maximum(leaning, 0.0)
             shares += raised * to_spam / to_spam.sum()
@@ -375,10 +387,10 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
     """Return the divisors of sums of log-odds; number: (..., n_groups) of their tokens.
 
     The number of hidden tokens does not matter, so that no further one lowers the score.  Facts
-    about people are few and not repeated in other words: they are summed.
+    about people, and of signs, are few and not repeated in other words: they are summed.
     """
     by = number + DAMPING
-    by[..., PEOPLE] = 1
+    by[..., [PEOPLE, SIGNS]] = 1
     if limits is not None:
         by[..., HIDDEN] = STRONGEST[1] + DAMPING
     return np.asarray(by)

@@ -28,6 +28,8 @@ RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
 FEW = 100  # learned messages; with fewer the text counts more, and tokens are not halved
 # Prior worth of each group's mean, and of the text's if they are fewer than FEW: E-314.
 PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75
+# Not fitted: at home, words say the same better; of other people's mail nothing is known.  E-363
+WORTH_OF_SIGNS = 0.25
 # Quantile of the share unknown among the learned messages, and the fewest that have one: E-314.
 USUAL, FEWEST_USUAL = 0.995, 20
 USUAL_LEANING = 0.99  # quantile of the mean leaning of ham: E-318
@@ -94,6 +96,7 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
         own += part.columns
         own_limits = limits if limits is None or limits.ndim == 2 else limits[start:end]
         means[start:end] = combine.group_means(part, groups, odds.ravel().take(own), own_limits)
+    means[:, combine.SIGNS] = 0.0  # so that they keep their prior worth
     return means
 
 
@@ -122,6 +125,7 @@ def prior_worth(n_docs: int) -> Floats:
     if n_docs < FEW:
         worth[GROUPS.index("text")] = PRIOR_OF_TEXT
     worth[combine.PEOPLE] = 1.0  # of a sum
+    worth[combine.SIGNS] = WORTH_OF_SIGNS
     return worth
 
 
@@ -272,7 +276,7 @@ def corrections(
 
 def in_half(keys: Keys, half: int) -> Booleans:
     """Return which tokens are in half 0 or 1, (n_tokens,); a bit of the hash decides."""
-    return np.asarray(keys >> np.uint64(HASH_SHIFT + 1) & np.uint64(1) == half)
+    return np.asarray(keys >> np.uint64(HASH_SHIFT) & np.uint64(1) == half)
 
 
 def trust(score: Floats, y: Integers, told: Booleans | None = None) -> Floats:

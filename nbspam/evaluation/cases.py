@@ -322,6 +322,7 @@ _GROUP_NAMES = {
     "hidden": "hidden words",
     "people": "what is known of the sender",
     "attached": "attached files",
+    "signs": "signs such as !",
     "category": "categories",
     "number": "numbers",
 }

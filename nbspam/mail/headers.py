@@ -123,7 +123,7 @@ _OF_MESSAGE = {
 # All origins; first the ones that are not from headers.
 ORIGINS = (
     *("body", "rest", "hidden", "alt", "url", "html", "filename", "defect", "file", "attached"),
-    *("header", "people", "auth"),
+    *("header", "people", "auth", "signs"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
 

@@ -287,6 +287,38 @@ def links_of(text: bytes) -> list[bytes]:
     return _LINK.findall(text) or _BARE_LINK.findall(text)
 
 
+# --- signs ------------------------------------------------------------------------------------
+
+# How often a text has some signs tells ham from spam in other people's mail, too: E-363.
+_SIGNS = {"exclamation": "!", "percent": "%", "dollar": "$", "parenthesis": "("}
+_TO_WIDE, _FIRST_OF_WIDE = ord("！") - ord("!"), "！".encode()[0]  # signs of Chinese and Japanese
+_LEVELS = ("none", *range(11))
+_SHORT = 300  # bytes by which a text is taken to be longer
+# The bytes of each sign, those of its wide form, and its facts by level.
+_COUNTED = [
+    (sign.encode(), chr(ord(sign) + _TO_WIDE).encode(), [f"{name}-{level}" for level in _LEVELS])
+    for name, sign in _SIGNS.items()
+]
+
+
+def with_signs(message: Message) -> Message:
+    """Return a message with a field that tells how often its text has each of _SIGNS.
+
+    A level is the number of signs for each 1,000 bytes, as a power of two.
+    """
+    text = b"".join([text for origin, text in message.fields if origin == "body"])
+    has_wide = _FIRST_OF_WIDE in text
+    facts = []
+    for sign, wide, of_levels in _COUNTED:
+        # Faster than bytes.count, which compares one byte at a time.
+        number = len(text) - len(text.replace(sign, b""))
+        if has_wide:
+            number += text.count(wide)
+        level = (1000 * number // (len(text) + _SHORT)).bit_length() + 1 if number else 0
+        facts.append(of_levels[level])
+    return Message((*message.fields, Field("signs", " ".join(facts).encode())))
+
+
 # --- the beginning of a writer's own text -----------------------------------------------------
 
 # A spammer may add any ham text: quoted below a reply, forwarded, or just appended.  People judge

@@ -391,7 +391,7 @@ def _as_day(value: Any) -> int:
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
 _CONTENT = (definition.BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
-_FACTS = ("file", "attached", "people", "auth")
+_FACTS = ("file", "attached", "people", "auth", "signs")
 _HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
 # bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
 # such words, except dates, whose numbers bogofilter does not keep: E-050.

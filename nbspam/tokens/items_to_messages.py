@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
-from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning
+from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning, with_signs
 from nbspam.settings import Settings, TokenSettings
 from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
@@ -208,6 +208,8 @@ def _message(opened: OpenedItem, settings: Settings) -> Message:
 
         limits = limits_with_documents()
     message = parse_opened(opened, limits)
+    if settings.is_mail_combined:
+        message = with_signs(message)
     if settings.sent_mail is None and settings.authserv_id is None:
         return message
     from nbspam.tokens.people import with_facts

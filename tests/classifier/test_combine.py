@@ -19,8 +19,8 @@ from nbspam.tokens.sparse import Documents, Vocabulary
 from nbspam.tokens.tokenizer import groups_of, tokenize
 from support import count_batch, examples, message
 
-TEXT, SUBJECT, PAIRS, HIDDEN, PEOPLE = map(
-    GROUPS.index, ("text", "subject", "pairs", "hidden", "people")
+TEXT, SUBJECT, PAIRS, HIDDEN, PEOPLE, SIGNS = map(
+    GROUPS.index, ("text", "subject", "pairs", "hidden", "people", "signs")
 )
 HAM_OR_SPAM, A_OR_B = ("ham", "spam"), ("a", "b")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
@@ -292,7 +292,7 @@ def bounded_means(odds, groups):
         spam = [x for x in own if x > 0][-combine.STRONGEST[1] :]
         if group == HIDDEN:
             means.append(sum(spam) / (combine.STRONGEST[1] + combine.DAMPING))
-        elif group == PEOPLE:
+        elif group in (PEOPLE, SIGNS):
             means.append(sum(ham + spam))
         else:
             means.append(sum(ham + spam) / (len(ham + spam) + combine.DAMPING))
@@ -386,7 +386,7 @@ def test_the_number_of_threads_of_linear_algebra_changes_no_digit():
 @pytest.mark.parametrize(("n", "of_text"), [(0, 0.75), (98, 0.75), (100, 0.5)])
 def test_without_evidence_groups_are_worth_what_is_assumed(n, of_text):
     worth = fitting.fit_worth(np.zeros((n, len(GROUPS))), np.arange(n) % 2, None)
-    assumed = {"people": 1.0, "text": of_text}  # the facts of people are not averaged
+    assumed = {"people": 1.0, "signs": 0.25, "text": of_text}  # the first two are not averaged
     assert worth.tolist() == [*(assumed.get(group, 0.5) for group in GROUPS), 0.0]
 
 

@@ -129,6 +129,24 @@ def test_words_raise_scores_of_unlike_mail_only(spamlike):
     assert (shares >= 0).all()
 
 
+def test_signs_are_added_to_scores_of_unlike_mail_undivided():
+    loud, quiet = (message(body="x", signs=f"exclamation-{level}") for level in (4, "none"))
+    batch = tokenize(20 * [loud, quiet], TokenSettings())
+    table = count_batch(batch, 20 * ["spam", "ham"], PRESENCE)
+    worth = np.zeros(len(GROUPS) + 1)
+    worth[[GROUPS.index("signs"), -1]] = 0.25, 3.0
+    fit = Combination(worth, np.zeros(len(table.vocabulary), np.float32), usual=0.1)
+    documents = table.in_columns(tokenize([loud, quiet], TokenSettings()).documents)
+    unlike = documents._replace(structure=np.array([95, 95]))
+    share = fit.evidence(table, unlike).unfamiliar
+    by_signs = 0.25 * log(21 / 22 / (1 / 22))  # Laplace's, 20 of 20 and none of 20
+    for of, of_constant in ((documents, 3.0), (unlike, tempered(3.0, share, 0.1)[0])):
+        found = fit.scores(fit.evidence(table, of))
+        assert found == pytest.approx([of_constant + by_signs, of_constant - by_signs])
+        shares, constant = fit.shares(table, of.one(0), PRESENCE, 1, 0)
+        assert (constant, shares.sum()) == pytest.approx((of_constant, by_signs))
+
+
 @examples(50)
 @given(st.lists(st.sampled_from(["pills", "offer", "own0", "own7", "zq"]), max_size=30))
 def test_no_words_lower_a_score_below_that_without_them_alone(spamlike, words):

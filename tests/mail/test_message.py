@@ -20,6 +20,7 @@ from nbspam.mail.message import (
     parse_message,
     plain_text,
     with_beginning,
+    with_signs,
 )
 from nbspam.mail.parts import Parts
 from support import examples
@@ -452,6 +453,22 @@ def test_the_text_of_html_stands_where_the_html_stood():
     assert texts == [b"x", b"one", b"t", b"two", b"three", b"t", b"four"]
     links = ["://b.example", "c", "://d.example", "://e.example", "c", "://d.example"]
     assert found(message, "url").split() == links
+
+
+# --- signs ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("subject", "text", "facts"), [
+    (b"", b"", "exclamation-none percent-none dollar-none parenthesis-none"),
+    # Of 300 + 14 bytes 1 is 3 of 1,000, and 5 are 15.
+    (b" 5% off!", b"$1!!!!", "exclamation-4 percent-2 dollar-2 parenthesis-none"),
+    (b"", "买！（100％）".encode(), "exclamation-2 percent-2 dollar-none parenthesis-2"),
+    (b"", b"!" + 2000 * b"x", "exclamation-0 percent-none dollar-none parenthesis-none"),
+    (b"", 90_000 * b"!", "exclamation-10 percent-none dollar-none parenthesis-none"),
+])  # fmt: skip
+def test_signs_are_told_by_how_often_a_text_has_them(subject, text, facts):
+    fields = Field("body", subject), Field("hidden", b"($!)"), Field("body", text)
+    assert with_signs(Message(fields)) == Message((*fields, Field("signs", facts.encode())))
 
 
 # --- beginnings -------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_a_record_that_no_host_writes_is_refused(host):
         ({"after": "x" * 256}, "a class has no name"),
         ({"new": new.take(np.arange(len(new) - 1))}, "a token has no text"),
         ({"document": document._replace(tokens=document.tokens[::-1])}, "out of order"),
-        ({"new": replace(new, groups=new.groups + 1)}, "a token is of another group"),
+        ({"new": replace(new, groups=new.groups ^ 1)}, "a token is of another group"),
         (with_last_token_of((1 << 16) + 1), "a token is too long, or never occurs"),
         ({"document": document._replace(counts=counts)}, "a token is too long, or never occurs"),
     ):

@@ -544,7 +544,7 @@ def test_an_unfinished_write_is_no_damage_and_is_cut_off_with_a_word(changed, jo
     assert aside(journal) == []
 
 
-@pytest.mark.parametrize("groups", [b"\x09", b"", b"\0x"])
+@pytest.mark.parametrize("groups", [b"\x0a", b"", b"\0x"])
 def test_a_record_of_right_checksum_and_wrong_contents_is_damage(changed, journal, groups):
     identity = StoredModel(changed)._identity
     change = journal_format._CHANGE.pack(1, 1, -1, 4, 1, 0, 1, 0)
