@@ -186,6 +186,14 @@ class FamilyScores:
             likelihood += self._alone[child] - _log_likelihood(counts.sum(axis=0, keepdims=True))
         return likelihood
 
+    def gain(self, child: int, given: tuple[int, ...], parent: int) -> float:
+        """Return what one more parent adds to the log-likelihood of rows that lack none, nats."""
+        parents = tuple(sorted((*given, parent)))
+        counts = family_counts(self._codes, self.cardinality, child, parents, self._weight)
+        table = counts.reshape([self.cardinality[node] for node in (*parents, child)])
+        without = table.sum(axis=parents.index(parent)).reshape(-1, self.cardinality[child])
+        return _log_likelihood(counts) - _log_likelihood(without)
+
     def family(self, child: int, parents: tuple[int, ...]) -> float:
         """Return the cost of a node with these parents, nats; parents: ascending."""
         key = child, parents
@@ -390,11 +398,8 @@ def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
     weight = np.zeros((len(nodes), len(nodes)))
     n_pairs = len(nodes) * (len(nodes) - 1) // 2
     for b in tracked(range(len(nodes)), "columns", Extent(lambda: n_pairs, lambda b: b)):
-        j = nodes[b]
-        alone = scores.log_likelihood(j, given)
-        for a, i in enumerate(nodes[:b]):
-            gain = scores.log_likelihood(j, tuple(sorted((*given, i)))) - alone
-            weight[a, b] = weight[b, a] = gain
+        for a in range(b):
+            weight[a, b] = weight[b, a] = scores.gain(nodes[b], given, nodes[a])
     for node, parent in zip(nodes[1:], spanning_tree(weight)[1:].tolist(), strict=True):
         parents[node] = tuple(sorted((*given, nodes[parent])))
     return tuple(parents)

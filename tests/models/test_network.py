@@ -390,6 +390,13 @@ def test_the_tree_start_is_the_most_likely_tree(seed):
     assert scores.total(under) == pytest.approx(best)
     alone = graphs.FamilyScores(np.zeros((2, 1), int), (2,))
     assert graphs.tree_start(alone, target=0) == ((),)
+    # Rows that lack a column count neither for its edges nor against them.
+    rows = np.array([*product([0, 1], repeat=5)])
+    a, b, _, y, is_known = rows.T
+    weight = 50 * np.abs(1 - b - (0.02 + 0.3 * a + 0.6 * y))
+    rows[is_known == 0, 0] = -1
+    gaps = graphs.FamilyScores(rows[:, :4], (2,) * 4, weight=weight)
+    assert graphs.tree_start(gaps, target=3)[1] == (0, 3)
     # With one parent for each, the class, it is naive.
     models = (BayesianNetwork(climb=False, max_parents=n) for n in (1, 2))
     fitted = [model.fit(codes[:, :3] > 0, codes[:, 3]) for model in models]
