@@ -441,7 +441,8 @@ def naming_keywords() -> Iterator[None]:
         import re
 
         told = re.sub(r"--spam PATH --ham PATH( \(.*\))?", "pairs of data and label", str(error))
-        option = r"(\bnbspam [^;]*)|(?<![\w-])--(?:no-)?([a-z][a-z-]*)"
+        told = re.sub(r"(?<![\w-])--no-([a-z]+)", r"\1=False", told)
+        option = r"(\bnbspam [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
         told = re.sub(option, lambda found: found[1] or found[2].replace("-", "_"), told)
         error.args = (told,)
         raise

@@ -307,7 +307,7 @@ class Courier:
     def _log_once(self, error: Exception) -> None:
         """Log a failure once until lessons are shared; only the worker that reads does so."""
         if self._reads and str(error) not in self._said:
-            self._said = (*self._said[-_MOST_SAID:], str(error))
+            self._said = (*self._said, str(error))[-_MOST_SAID:]
             self._service.log.failed("lessons wait, and are not shared now", error)
 
     def _send(self) -> None:

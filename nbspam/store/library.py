@@ -79,6 +79,7 @@ class Model:
         """The class names, sorted."""
         return self.classifier.classes
 
+    @naming_keywords()
     def classify(self, data: Any) -> Verdict:
         """Return the verdict on one message, text or row; raises InputError.
 
@@ -97,10 +98,12 @@ class Model:
         """
         yield from self.classifier.classify(self._inputs(given), jobs)
 
+    @naming_keywords()
     def explain(self, data: Any) -> Explanation:
         """Return why one message, text or row gets its verdict; see `classify`."""
         return self.classifier.explain(self._input(data))
 
+    @naming_keywords()
     def factors(self, row: Any) -> Factors:
         """Return the factors of P(class, row) in a table's model.
 
@@ -161,6 +164,7 @@ class Model:
         learning, items = self._learning(), items_given(given, self._reading)
         return learning.relabel(items, str(to), day=_day(day), jobs=jobs, new_class=new_class)
 
+    @naming_keywords()
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
         """Take messages out of the model, whatever class they were learned as.
 
@@ -310,8 +314,9 @@ def _trained_on_documents(
     beside = [path_of(given)] if isinstance(given, os.PathLike) else ()
     how = knowing_sent_mail(how, [*map(_checked_path, names_given(sent))], beside)
     learned = learn_items(items, how, workers, day, bounds)
-    classifier = learned.classifier
-    stored = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
+    classifier, stored = learned.classifier, None
+    if isinstance(classifier, Classifier) and classifier.memory is not None:
+        stored = StoredModel.in_memory(classifier)
     return Model(classifier, stored, learned.skipped)
 
 
@@ -341,30 +346,24 @@ def _trained_on_rows(
     options: EMOptions,
 ) -> Model:
     """Return the model of a table's rows."""
-    from nbspam.tables.training import (
-        check_goes_with_structure,
-        read_table,
-        table_settings,
-        train_table,
-    )
+    from nbspam.tables import training
     from nbspam.tables.unlabelled import train_by_em, without_class
 
     is_path = isinstance(structure, str | os.PathLike)
-    settings = table_settings(
-        choices, columns._replace(structure=os.fsdecode(structure) if is_path else None)
-    )
+    columns = columns._replace(structure=os.fsdecode(structure) if is_path else None)
+    settings = training.table_settings(choices, columns)
     if structure is not None and not is_path:
-        check_goes_with_structure(choices)
+        training.check_goes_with_structure(choices)
         settings = replace(settings, structure=structure, model="network")
     if not em and unlabelled is None:
-        data = read_table(rows_given(given), settings)
-        of_table = train_table(data.table, settings)
+        data = training.read_table(rows_given(given), settings)
+        of_table = training.train_table(data.table, settings)
         return Model(of_table, StoredTable(of_table), data.skipped)
     from nbspam.models.em import stopping
 
     more = () if unlabelled is None else rows_given(unlabelled)
     rows = chain(rows_given(given), without_class(more, settings.target))
-    data = read_table(rows, settings, with_unlabelled=True)
+    data = training.read_table(rows, settings, with_unlabelled=True)
     weight = 1.0 if options.weight is None else options.weight
     when = stopping(options.rounds, options.epsilon)
     report = train_by_em(
@@ -412,8 +411,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
 
 
 def _day(day: int | None) -> int:
-    if day is None:
-        return today()
+    day = today() if day is None else day
     check_number("day", day, 0, LAST_DAY, whole=True)
     return day
 

@@ -21,7 +21,6 @@ from nbspam.classifier.training import ModelGrowth, uncopied_overlay
 from nbspam.counts.ledger import (
     NO_BITS,
     NOT_FILED,
-    NOT_SHARED,
     FiledMessage,
     LabelChange,
     LogProgress,
@@ -108,7 +107,7 @@ class StoredModel:
         self.base = base
         self._changes: list[LabelChange] = []
         self._last_changes: dict[int, LabelChange] = {}
-        self.progress = assembly.memory_of(base).progress if base.memory else NOT_SHARED
+        self.progress = assembly.memory_of(base).progress
         self._growth = ModelGrowth.of(base)
         # Whether a fit is due that was not made: writing failed, or another process makes it.
         self.is_due = False

@@ -46,8 +46,10 @@ def _facts(head: Correspondence, sent: SentMail, checks: list[Check] | None) -> 
 
     def knows(kind: int, text: bytes) -> bool:
         since = sent.since(kind, text)
-        # Few senders are known, and to read a date takes a while.
-        return since is not None and since <= _arrived(head)
+        if since is None:  # as of most senders; to read a date takes a while
+            return False
+        times = (found for value in head.times if (found := seconds_of(value)) is not None)
+        return since <= next(times, inf)  # without a date, after all sent mail
 
     senders = head.mailboxes(b"from")
     is_known = bool(senders) and all(knows(ADDRESS, each.address) for each in senders)
@@ -105,11 +107,6 @@ def _normal_name(name: bytes) -> bytes | None:
     text = name.lower() if name.isascii() else normalize(name)[0]
     words = sorted(word.strip(b".,'\"") for word in text.replace(b",", b" ").split())
     return b" ".join(words) if len(words) >= _MIN_WORDS and b"@" not in text else None
-
-
-def _arrived(head: Correspondence) -> float:
-    """Return when a message arrived, seconds; without a date, after all sent mail."""
-    return next((found for value in head.times if (found := seconds_of(value)) is not None), inf)
 
 
 # --- sent mail --------------------------------------------------------------------------------

@@ -233,7 +233,7 @@ def test_corrections_are_those_of_the_plain_loop(classes, halved, documents):
         total = correction[of[row]].sum() / np.sqrt(max(len(whole[row]), 1))
         return float(part * uncorrected[row] + constant + np.clip(total, -12, 12))
 
-    # By 41 bits of a key the token is hashed; the lowest but one divides the tokens.
+    # By 40 bits of a key the token is hashed; the lowest one divides the tokens.
     bits = keys.astype(object) >> 24
     halves = [bits % 2 == 0, bits % 2 == 1]
     everything = np.full(len(keys), True)

@@ -226,8 +226,11 @@ def test_of_equal_products_the_first_class_is_the_answer():
     assert (model.classify(row).label, model.explain(row).towards) == ("a", "a")
 
 
-def test_models_of_dependent_tokens_answer_and_do_not_learn_on(mails, tmp_path):
-    model = nbspam.train(mails, model="aode", max_features=20)
+@pytest.mark.parametrize("how", [
+    {"model": "aode", "max_features": 20}, {"model": "multinomial", "vocabulary": ["meeting"]},
+])  # fmt: skip
+def test_models_that_keep_no_messages_answer_and_do_not_learn_on(mails, tmp_path, how):
+    model = nbspam.train(mails, **how)
     model.save(tmp_path / "m.nbspam")
     again = nbspam.load(tmp_path / "m.nbspam")
 
@@ -293,10 +296,12 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.query(network, independent="part"), UsageError, "not two variables"),
         (lambda: nbspam.query(network, "part", gibbs=""), UsageError, "^gibbs: '' is not a wh"),
         (lambda: nbspam.train(PAIRS, model=[]), UsageError, r"^model: \[\] is not a name; give"),
+        (lambda: nbspam.load(""), ModelFileError, "^'': an empty name; give that of a model"),
+        (lambda: melons.classify({"密度": "x"}), InputError, "or train with categorical '密度'"),
         (
-            lambda: nbspam.load(""),
-            ModelFileError,
-            "^'': an empty name; give that of a model file$",
+            lambda: nbspam.train(PAIRS, ledger=False).unlearn(PAIRS),
+            UsageError,
+            "train it again without ledger=False$",
         ),
         (lambda: nbspam.load(5), UsageError, "int: no path; give a str or pathlib.Path"),
         (lambda: stored.save(None), UsageError, "NoneType: no path"),
@@ -319,10 +324,7 @@ def test_a_number_that_makes_no_sense_is_refused():
         (lambda: nbspam.train(PAIRS, jobs=0), "jobs: 0 is not a whole number from 1 up"),
         (lambda: nbspam.vectorize(["a"], jobs="x"), "jobs: 'x' is not a whole number"),
         (lambda: nbspam.train(PAIRS, max_tokens=-1), "max_tokens: -1 is .* whole number from 1"),
-        (
-            lambda: nbspam.train(PAIRS, max_features=0.5),
-            "^max_features: 0.5 is not a whole number",
-        ),
+        (lambda: nbspam.train(PAIRS, max_features=0.5), "^max_features: 0.5 is not a whole"),
         (lambda: nbspam.train(PAIRS, min_df=True), "^min_df: True is not a whole number from 1"),
         (lambda: nbspam.train(PAIRS, pairs=1), "pairs: 1 is neither True nor False; give one"),
         (lambda: nbspam.train(PAIRS, attachments="no"), "attachments: 'no' is neither True nor"),
