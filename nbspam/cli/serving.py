@@ -174,7 +174,10 @@ def serve_command(**values: Any) -> None:
 
     context, values = click.get_current_context(), with_account_url(values)
     choices = server_choices(values, _book_of(values))
-    _check_new(values["model_path"])
+    model = values["model_path"]
+    is_new = output.at_terminal() and not os.path.lexists(model)
+    if is_new and not click.confirm(f"{model}: no such model; begin a new one?", err=True):
+        raise UsageError(f"{model}: no such model; give the right one by -m")
     used = [listeners_of(values, choices)]
 
     def again() -> "Reread":
@@ -199,14 +202,6 @@ def _note(log: str, text: str) -> None:
         output.warn(text)
     elif not is_quiet():
         echo_beside(json.dumps({"note": text}))
-
-
-def _check_new(model: str) -> None:
-    """Raise UsageError if there is no such model, and a person meant another one."""
-    if os.path.lexists(model) or not output.at_terminal():
-        return
-    if not click.confirm(f"{model}: no such model; begin a new one?", err=True):
-        raise UsageError(f"{model}: no such model; give the right one by -m")
 
 
 def _book_of(values: dict[str, Any], before: "AccessBook | None" = None) -> "AccessBook | None":

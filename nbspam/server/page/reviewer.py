@@ -225,19 +225,15 @@ class Reviewer:
             known = await self.run(_known_to, own, few)
             rows = []
             for key, data in few:
-                row = await self._judged(box, places[key], data)
+                judgement = None
+                try:  # between two messages, incoming mail gets its turn
+                    judgement = await self._judge.judge(self._cut(data), True, box.user)
+                except Exception as error:  # one must not keep the others from their verdicts
+                    self._log.failed("a message of the page was not judged", error)
+                row = _seen(places[key], data, judgement)
                 is_known = row.is_known or key in known
                 rows.append(row._replace(learned=n_learned, is_known=is_known))
             await self.run(box.database.note, rows)
-
-    async def _judged(self, box: ReviewMailbox, letter: MailboxLetter, data: bytes) -> SeenMessage:
-        """Judge one message; between two of them, incoming mail gets its turn."""
-        judgement = None
-        try:
-            judgement = await self._judge.judge(self._cut(data), True, box.user)
-        except Exception as error:  # one message must not keep the others from their verdicts
-            self._log.failed("a message of the page was not judged", error)
-        return _seen(letter, data, judgement)
 
     def _cut(self, data: bytes) -> bytes:
         """Return the part of a message that is judged, as for mail systems."""
@@ -272,10 +268,7 @@ class Reviewer:
         return LessonOutcome(key, label, outcome, heading(data).subject, unmoved)
 
     async def list_sender(self, user: str, key: str, verb: str | None) -> str | None:
-        """Put the sender of a message on a list, or off; return the sender, None without one.
-
-        verb: "allow" or "deny"; None takes it off.  Raises NbspamError.
-        """
+        """See `ReviewMailbox.list_sender`."""
         box = await self.run(self._box, user)
         return await self.run(box.list_sender, key, verb)
 
