@@ -238,7 +238,9 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     """Return the XML of a slide, with the looks of its shapes and runs in their tags."""
     slide, layout, master, theme = _levels(name, parts)
     xml = slide + layout + master  # what stands first holds
-    colours = _colours_by_name(xml, theme)
+    colours = dict(_THEME_COLOUR.findall(theme.partition(b"</a:clrScheme>")[0]))
+    for roles in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
+        colours |= {role: colours.get(name, _UNKNOWN) for role, name in roles.items()}
     background = _background(xml, theme) if layout and master and theme else _UNKNOWN
     presentation = parts.get("ppt/presentation.xml", b"")
     size = re.search(rb'<p:sldSz cx="(\d{1,9})" cy="(\d{1,9})"', presentation)
@@ -351,13 +353,6 @@ _FILL_OF_SHAPE = re.compile(  # it follows place and form, and comes before the 
 _SHADOW = re.compile(rb'<a:effectRef idx="[^0]|<a:effect\w+>')
 _THEME_COLOUR = re.compile(rb"<a:(\w+)>%b/>" % _VALUE)
 _PLAIN_GROUND = re.compile(rb'<a:bgFillStyleLst>\s*<a:solidFill>\s*<a:schemeClr val="phClr"\s*/>')
-
-
-def _colours_by_name(xml: bytes, theme: bytes) -> dict[bytes, bytes]:
-    colours = dict(_THEME_COLOUR.findall(theme.partition(b"</a:clrScheme>")[0]))
-    for roles in _elements(xml, b"(?:p:clrMap|a:overrideClrMapping)")[:1]:
-        colours |= {role: colours.get(name, _UNKNOWN) for role, name in roles.items()}
-    return colours
 
 
 def _background(xml: bytes, theme: bytes) -> bytes:

@@ -328,21 +328,16 @@ def _unstable(text: _CharacterArray) -> Integers:
     return np.asarray(at[found])
 
 
-def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Integers]:
-    """Return the starts and ends of the words, between blanks, that have these places."""
-    blanks = positions_of(text.codes <= _SPACE)
-    bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
-    word = distinct(blanks.searchsorted(places))
-    return bounds.take(word) + 1, bounds.take(word + 1)
-
-
 def _replaced(form: Columns, text: _CharacterArray, places: Integers) -> Columns:
     """Return the forms of single characters, with the forms of words and LONG characters in place.
 
-    The words that have these places get their forms by the definition.
+    The words, between blanks, that have these places get their forms by the definition.
     """
     table = _table()
-    start, end = _words_at(text, places)
+    blanks = positions_of(text.codes <= _SPACE)
+    bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
+    word = distinct(blanks.searchsorted(places))
+    start, end = bounds.take(word) + 1, bounds.take(word + 1)
     source, first, length = _defined(text, start, end)
     long = text.places_of(LONG)
     word = start.searchsorted(long, "right") - 1

@@ -339,7 +339,10 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     words = _find_words(layout, settings)
     key, below = _hash_words(layout, words), _kinds_and_riders(layout, words, 0)
     if settings.pairs:
-        key, below = _add_pairs(key, below, words.field_of)
+        first = positions_of(words.field_of[1:] == words.field_of[:-1])
+        pair = definition.hash_pairs(key[first], key[first + 1])
+        of_pair = below[first] ^ np.uint64(definition.WORD_BIT)
+        key, below = np.concatenate([key, pair]), np.concatenate([below, of_pair])
     if settings.characters:
         runs = _Words(*definition.find_runs(layout.buffer, layout.runs, layout.start))
         runs = _bounded(runs, layout, len(words.start))
@@ -420,14 +423,6 @@ def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
     below: Keys = _KINDS[layout.origin].take(words.field_of)
     below |= np.arange(start, start + len(below), dtype=np.uint64)
     return below
-
-
-def _add_pairs(word: Keys, below: Keys, field_of: Integers) -> tuple[Keys, Keys]:
-    """Return the hashes of words and of pairs in a field, and what goes below each."""
-    first = positions_of(field_of[1:] == field_of[:-1])
-    pair = definition.hash_pairs(word[first], word[first + 1])
-    of_pair = below[first] ^ np.uint64(definition.WORD_BIT)
-    return np.concatenate([word, pair]), np.concatenate([below, of_pair])
 
 
 def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
