@@ -78,10 +78,7 @@ class Blend(NamedTuple):
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
-
-        documents: one document, over columns of the table.
-        """
+        """See `LogTables.shares`."""
         groups = table.vocabulary.groups[documents.tokens]
         value = entry_weights(documents, groups, weighting)
         weight = self._weight(table, documents.tokens)

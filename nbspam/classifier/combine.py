@@ -128,10 +128,7 @@ class Combination(NamedTuple):
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
-
-        documents: one document, over columns of the table.  They add up to its score.
-        """
+        """See `LogTables.shares`.  Shares and constant add up to its score."""
         sign = 1 if towards == 1 else -1
         parts = self.parts(self.evidence(table, documents))
         return sign * parts.shares, sign * parts.constant

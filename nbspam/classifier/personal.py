@@ -222,16 +222,21 @@ def classify(
 
     owners: of each item; None: a user without lessons.
     """
-    found = _read_for(shared, items, owners)
-    places = [k for k in range(len(items)) if k not in found.failures]
+    read = MessagesToJudge([], {}, {})
+    for k, (item, owner) in enumerate(zip(items, owners, strict=True)):
+        found = read_to_judge([item], _settings_for(shared, owner))
+        read.messages.extend(found.messages)
+        read.failures.update((k, why) for why in found.failures.values())
+        read.notes.update((k, note) for note in found.notes.values())
+    places = [k for k in range(len(items)) if k not in read.failures]
     parts = [np.zeros((0, 2))]
-    for group in batches(found.messages, shared.settings.tokens):
+    for group in batches(read.messages, shared.settings.tokens):
         start = sum(map(len, parts))
         own = [owners[k] for k in places[start : start + len(group)]]
         parts.append(joint_of(shared, tokenize(group, shared.settings.tokens).documents, own))
-    results: dict[int, Verdict | Skipped] = dict(found.failures)
+    results: dict[int, Verdict | Skipped] = dict(read.failures)
     for k, joint in zip(places, np.concatenate(parts), strict=True):
-        answer = Answer(items[k].name, items[k].label, joint, found.notes.get(k))
+        answer = Answer(items[k].name, items[k].label, joint, read.notes.get(k))
         own_rule = rule_for(shared, owners[k], rule)
         results[k] = next(AnyClassifier.verdicts(shared, [answer], own_rule))
     return [results[k] for k in range(len(items))]
@@ -242,19 +247,6 @@ def _settings_for(shared: Classifier, own: OwnCounts | None) -> Settings:
     if own is None or own.sent_mail is None:
         return shared.settings
     return replace(shared.settings, sent_mail=own.sent_mail)
-
-
-def _read_for(
-    shared: Classifier, items: Sequence[Item], owners: Sequence[OwnCounts | None]
-) -> MessagesToJudge:
-    """Return the messages of items, each read for its owner."""
-    read = MessagesToJudge([], {}, {})
-    for k, (item, own) in enumerate(zip(items, owners, strict=True)):
-        found = read_to_judge([item], _settings_for(shared, own))
-        read.messages.extend(found.messages)
-        read.failures.update((k, why) for why in found.failures.values())
-        read.notes.update((k, note) for note in found.notes.values())
-    return read
 
 
 def explain(shared: Classifier, item: Item, owner: OwnCounts | None, rule: Rule) -> Explanation:
