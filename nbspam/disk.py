@@ -168,7 +168,13 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     name = f"{target}.lock"
     with writing(target):
         make_folder(parent_folder(target))
-        _check_writable(target)
+        # A user who may not write the target could still make files beside it, if its folder
+        # allows that.  As its owner trusts none of them, nobody else could read or write the
+        # model any more.
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(target).st_mode):
+                raise OSError("not a regular file")
+            os.close(os.open(target, os.O_WRONLY | _NO_LINK))
     try:
         descriptor = _open_lock(name, like or target)
     except OSError as error:
@@ -185,18 +191,6 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
         yield
     finally:
         os.close(descriptor)
-
-
-def _check_writable(target: str) -> None:
-    """Raise OSError unless a file may be written, or is not there.
-
-    A user without this right could still make files beside it, if its folder allows that.  As
-    its owner trusts none of them, nobody else could read or write the model any more.
-    """
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(target).st_mode):
-            raise OSError("not a regular file")
-        os.close(os.open(target, os.O_WRONLY | _NO_LINK))
 
 
 def _open_lock(name: str, beside: str) -> int:

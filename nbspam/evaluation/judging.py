@@ -304,14 +304,6 @@ def smaller_models(classifier: AnyClassifier) -> tuple[SmallerModel, ...]:
     return tuple(models)
 
 
-def smaller_of_table(table: Table, settings: TableSettings) -> tuple[SmallerModel, ...]:
-    """Return models of parts of a table's rows; raises UsageError."""
-    return tuple(
-        SmallerModel(len(rows), train_table(table_rows(table, rows), settings))
-        for rows in _subsets(table.y, SHARES)
-    )
-
-
 def _subsets(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
     """Return these shares of documents, as row numbers; parts of the same size only once.
 
@@ -434,7 +426,8 @@ def judge_table_split(
     test_records: returns the rows of the test table for a schema, which says how to read cells.
     """
     classifier = train_table(table, settings)
-    smaller = smaller_of_table(table, settings) if with_smaller else ()
+    parts = _subsets(table.y, SHARES) if with_smaller else ()
+    smaller = [SmallerModel(len(p), train_table(table_rows(table, p), settings)) for p in parts]
     records = test_records(classifier.schema)
     trial = judge_classifier(classifier, records, smaller=smaller, witness=witness)
     return replace(trial, n_learned=len(table.y))
