@@ -139,8 +139,8 @@ def trained(trained_once, folder, model):
     return model
 
 
-@pytest.fixture
-def quick_disk(monkeypatch):
+@pytest.fixture(autouse=True)
+def _quick_disk(monkeypatch):
     """Do not wait for the disk: what a crash of the machine leaves is not tested here."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 

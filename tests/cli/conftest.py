@@ -1,13 +1,8 @@
-"""Shared by tests of the command line: files that its commands can be run on, and a quick disk."""
+"""Shared by tests of the command line: files that its commands can be run on."""
 
 import pytest
 
 from support import HAM, LIHANG, MELONS, ROOT, SPAM, write_files, write_misfiled
-
-
-@pytest.fixture(autouse=True)
-def _quick_disk(quick_disk):
-    pass
 
 
 @pytest.fixture

@@ -23,8 +23,6 @@ from nbspam.store.open import load_tokens as load
 from stored import full_disk
 from support import make_maildir, raising
 
-pytestmark = pytest.mark.usefixtures("quick_disk")
-
 
 @pytest.fixture
 def maildir(tmp_path, trained):

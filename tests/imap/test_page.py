@@ -24,7 +24,7 @@ from visitors import Visitor
 
 
 @pytest.fixture
-def account(server, trained, quick_disk):
+def account(server, trained):
     return Box(server, trained)
 
 
@@ -301,7 +301,7 @@ def test_a_password_is_typed_once_though_options_are_read_again(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("real", [False, pytest.param(True, marks=needs[Dovecot])])
 def test_a_click_on_the_page_of_a_named_account_teaches_and_moves_once(
-    real, trained, tmp_path, config, quick_disk
+    real, trained, tmp_path, config
 ):
     browser = Browser(free_port())
     with mail_server() if real else fake_server() as server:

@@ -33,7 +33,7 @@ TO_PERHAPS = ("--unsure-cost", "0.05", "--unsure-folder", "Perhaps")
 
 
 @pytest.fixture
-def box(server, trained, quick_disk):
+def box(server, trained):
     return Box(server, trained)
 
 
@@ -466,7 +466,7 @@ def test_what_is_no_mail_is_skipped_and_not_learned(box):
 @pytest.mark.parametrize("abilities", ["MOVE UIDPLUS", "UIDPLUS"])
 @pytest.mark.parametrize("place", ["cut_before", "cut_after"])
 def test_whatever_command_ends_the_connection_nothing_is_lost_or_done_twice(
-    abilities, place, server, trained_well, tmp_path, quick_disk
+    abilities, place, server, trained_well, tmp_path
 ):
     server.after = able_to(abilities)
     for number in count():
@@ -554,7 +554,7 @@ def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_
 @pytest.mark.parametrize("name", ["keep_heads", "note", "leave", "keep_following"])
 @pytest.mark.parametrize("is_after", [False, True])
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
-    name, is_after, server, trained_well, tmp_path, quick_disk, monkeypatch
+    name, is_after, server, trained_well, tmp_path, monkeypatch
 ):
     real, ends = getattr(account_look.AccountMemory, name), 0
     for nth in range(8):

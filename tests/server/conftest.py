@@ -1,4 +1,4 @@
-"""Models and servers for the tests of the server; tests may be coroutines, on a quick disk."""
+"""Models and servers for the tests of the server; tests may be coroutines."""
 
 import asyncio
 import inspect
@@ -23,11 +23,6 @@ def pytest_pyfunc_call(pyfuncitem):
     names = inspect.signature(pyfuncitem.obj).parameters
     asyncio.run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
     return True
-
-
-@pytest.fixture(autouse=True)
-def _quick_disk(quick_disk):
-    pass
 
 
 @pytest.fixture(scope="session")

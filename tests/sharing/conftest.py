@@ -7,7 +7,7 @@ from shared_logs import SERVERS, Host, MemoryLog, real_log
 
 
 @pytest.fixture(autouse=True)
-def _quick_disk(quick_disk, monkeypatch):
+def _quick_outbox(monkeypatch):
     monkeypatch.setattr(outbox, "SYNCHRONOUS", "OFF")
 
 

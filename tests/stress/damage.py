@@ -291,7 +291,5 @@ def damage_states(times, seed, folder):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("damage", [damage_bytes, damage_states])
-def test_no_damage_is_silent_and_no_mutation_ends_in_a_traceback(
-    damage, seed, tmp_path, quick_disk
-):
+def test_no_damage_is_silent_and_no_mutation_ends_in_a_traceback(damage, seed, tmp_path):
     assert damage(2000, seed, tmp_path) == []

@@ -226,7 +226,7 @@ FAULTS = [nothing, killed_log, full_disk, partition, killed_hosts, killed_proces
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_servers_lose_no_lesson_and_have_one_model(quick_disk, kind, tmp_path):
+def test_servers_lose_no_lesson_and_have_one_model(kind, tmp_path):
     if not (SERVERS[kind].is_there and SERVERS[kind].can_mount):
         pytest.skip(f"no {kind}, or not root, whose disk can be full")
     with closing(Site(kind, tmp_path)) as site:
