@@ -130,6 +130,10 @@ def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some):
     out = nbspam.out("eval", some, "--cv", 3)
     assert "share of documents, %   assumed      here  estimated\n" in out
     assert max(map(len, out.splitlines())) <= 80
+    assert "interval" not in out
+    one, same = (nbspam("eval", some, "--cv", 3, "--intervals", "--seed", 1)[1] for _ in "ab")
+    assert one == same
+    assert "95 % interval" in one
 
 
 # --- tables are no mail --------------------------------------------------------------------------

@@ -261,11 +261,6 @@ def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
     assert nbspam("update", *two)[:2] == (0, "learned 2, already known 5\n")
 
 
-def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
-    assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
-    assert nbspam.json("eval", "--spam", *new, folder, "--cv", "2")["n_docs"] == 7
-
-
 def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeypatch):
     write_files(tmp_path, {f"{k % 2}-{k}": b"Subject: %d\n\nword\n" % k for k in range(90)})
     asked, realpath = [], os.path.realpath

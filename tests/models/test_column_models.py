@@ -327,6 +327,8 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
     (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
     (AODE(min_support=0), ROWS, "min_support"),
     (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),
+    (CategoricalNB(class_prior="guess"), ROWS, "estimated, smoothed, uniform, or numbers"),
+    (GaussianNB(class_prior="smoothed"), ROWS, "give estimated, uniform, or numbers"),
     (GaussianNB(ddof=1.5), ROWS, "ddof: 1.5 is not a whole number from 0 up"),
     (CategoricalNB(), [[0, 1], [4_000_000_000_000, 0]], r"column 0 has a code of 4e\+12"),
     (GaussianNB(), [["sun"], ["rain"]], r"could not convert .*'sun'.*give numbers"),
@@ -428,12 +430,3 @@ def test_models_of_other_levels_are_not_merged(Class, levels):
     for other in (two, None):
         with pytest.raises(DataError, match=r"merge: .* other (numbers of values|columns)"):
             one.merge(other)
-
-
-@pytest.mark.parametrize(("model", "names"), [
-    (CategoricalNB(class_prior="guess"), "estimated, smoothed, uniform, or numbers"),
-    (GaussianNB(class_prior="smoothed"), "give estimated, uniform, or numbers"),
-])  # fmt: skip
-def test_the_error_about_a_prior_names_those_that_the_model_has(model, names):
-    with pytest.raises(DataError, match=names):
-        model.fit([[0.0], [1.0]], [0, 1])

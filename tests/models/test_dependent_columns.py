@@ -411,19 +411,6 @@ def test_the_parent_of_a_number_is_the_column_given_which_it_is_likeliest(estima
     assert model.information()[3, 4] == 0
 
 
-def test_by_hand():
-    # The class x has the numbers 1, 3 given a, and 7 given b; the mean of y is 5.
-    X, y = [[0, 1.0], [0, 3.0], [1, 7.0], [0, 4.0], [1, 6.0]], list("xxxyy")
-    model = SPODE(parent=0, levels=[2, 0], estimate="mle").fit(X, y)
-    # P(x, a) = 2/5; N(2; 2, 1) = 1 / sqrt(2 pi).  Of y, one number, 4, is given a.
-    joint = np.exp(model.predict_joint_log_proba([[0, 2.0], [np.nan, 5.0]]))
-    assert joint[0, 0] == pytest.approx(2 / 5 / sqrt(2 * pi))
-    # Of x as a whole the mean is 11/3, the variance 56/9; of y the mean is 5, the variance 1.
-    assert joint[1] == pytest.approx(
-        [prod((3 / 5, density(5, 11 / 3, 56 / 9))), prod((2 / 5, density(5, 5, 1)))]
-    )
-
-
 @pytest.mark.parametrize(("make", "levels", "says"), [
     (partial(SPODE, parent=1), [2, 0], "parent: 1 is none .* that hold categories"),
     (partial(TAN, root=1), [2, 0], "root: 1 is none .* that hold categories"),

@@ -150,15 +150,6 @@ def test_unlike_scikit_learns_our_complement_uses_the_prior_and_gives_probabilit
     assert (model.predict_joint_log_proba(X) <= np.log(prior)).all()
 
 
-def test_unlike_scikit_learns_our_bernoulli_is_defined_without_smoothing():
-    model = BernoulliNB(alpha=0).fit(CHINA, LABELS)
-    with np.errstate(all="ignore"):
-        peer = scikit(model, alpha=0).fit(CHINA, LABELS).predict_joint_log_proba(CHINA)
-    assert np.isnan(peer).all()
-    # Every document is possible only in its own class.
-    assert model.predict_proba(CHINA).tolist() == [[1, 0], [1, 0], [1, 0], [0, 1]]
-
-
 def test_terms_of_absent_tokens_keep_the_digits_that_scikit_learn_loses():
     n = 1e12
     model = BernoulliNB.from_counts([n], [[n - 1]], ["a"], alpha=1e-10)

@@ -159,18 +159,6 @@ def test_by_date_is_as_sorted_by_hand_and_what_cannot_be_read_is_skipped(tmp_pat
 # --- the command ---------------------------------------------------------------------------
 
 
-def test_eval_prints_numbers_and_on_demand_intervals(nbspam, trained, folder, few_resamples):
-    for how in (("--online", "--policy", "near", "--order", "name"), ("--cv", "2"), ()):
-        status, out, _ = nbspam("eval", folder, *how)
-        assert status == 0
-        assert "of 4 right" in out
-        assert "lam %" in out
-        assert "interval" not in out
-        first, again = (nbspam("eval", folder, "--intervals", "--seed", 1, *how) for _ in "ab")
-        assert first == again
-        assert "95 % interval" in first[1]
-
-
 @pytest.mark.slow
 def test_eval_online_says_which_order_it_took(nbspam, tmp_path, few_resamples):
     names = [
