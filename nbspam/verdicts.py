@@ -80,8 +80,8 @@ class Explanation:
     score: log-odds of the class `towards` and the class `against`, nats.  constant: the part of
     it that is the same for every message.  evidence: the strongest first; runs of characters are
     summed by words.  tokens: all known tokens; None: they are the evidence.  kept: factor, at
-    most 1, of all this, because the input is unlike what is known.  by_beginning: whether it is
-    judged by its beginning, which alone scores more.
+    most 1, of all this but signs, because the input is unlike what is known.  by_beginning:
+    whether it is judged by its beginning, which alone scores more.
     """
 
     verdict: Verdict

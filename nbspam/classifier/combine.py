@@ -106,7 +106,7 @@ class ScoreParts(NamedTuple):
 
     shares: Floats  # (nnz,) of each entry, nats
     constant: float  # nats
-    kept: float  # factor, at most 1, of all this: 1 unless the document is unfamiliar
+    kept: float  # factor, at most 1, of all this but signs: 1 unless the document is unfamiliar
     by_beginning: bool = False  # whether its beginning decides, which scores more
 
 

@@ -187,7 +187,7 @@ class FamilyScores:
         return likelihood
 
     def gain(self, child: int, given: tuple[int, ...], parent: int) -> float:
-        """Return what one more parent adds to the log-likelihood of rows that lack none, nats."""
+        """Return the gain in log-likelihood by one more parent, of rows that lack none, nats."""
         parents = tuple(sorted((*given, parent)))
         counts = family_counts(self._codes, self.cardinality, child, parents, self._weight)
         table = counts.reshape([self.cardinality[node] for node in (*parents, child)])
