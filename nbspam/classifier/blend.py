@@ -51,10 +51,7 @@ class Blend(NamedTuple):
     sums: GroupSums  # of the counts that scores are computed from
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
-        """Return log P(class given document), nats up to a constant, shape (n_docs, n_classes).
-
-        documents: over columns of the table.
-        """
+        """Return log P(class given document), nats up to a constant; see `LogTables.joint`."""
         groups = table.vocabulary.groups[documents.tokens]
         value = entry_weights(documents, groups, weighting)
         score = weighted_sums(documents, self._weight(table, documents.tokens), value)

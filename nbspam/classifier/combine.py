@@ -119,10 +119,7 @@ class Combination(NamedTuple):
     leaning: float = 1.0  # mean leaning of words that raises no score; 1: none does
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
-        """Return log P(class given document), nats, shape (n_docs, 2).
-
-        documents: over columns of the table.
-        """
+        """Return log P(class given document), nats, shape (n_docs, 2); see `LogTables.joint`."""
         return joint_of_log_odds(self.scores(self.evidence(table, documents)))
 
     def shares(
@@ -391,11 +388,6 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
     if limits is not None:
         by[..., HIDDEN] = STRONGEST[1] + DAMPING
     return np.asarray(by)
-
-
-def without_evidence(n_features: int) -> Combination:
-    """Return the combination of two classes in which no token is evidence."""
-    return Combination(np.zeros(len(GROUPS) + 1), np.zeros(n_features, np.float32))
 
 
 def layer_scale(number: Integers) -> Floats:

@@ -34,6 +34,7 @@ from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import TOKEN_MODELS
 from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, check_unbounded
 from nbspam.sources.items import Item
+from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.sparse import ChangedRows, Documents
 from nbspam.tokens.tokenizer import named_vocabulary
 from nbspam.verdicts import LogOddsParts, Skipped
@@ -176,7 +177,8 @@ def fitted_evidence(
         if len(table.classes) > 2:
             empty = table.classes[int(table.class_count.argmin())]
             raise NotTrainedError(f"no message of class {empty}; learn some, or leave it out")
-        return combine.without_evidence(len(table.vocabulary))
+        nothing = np.zeros(len(table.vocabulary), np.float32)  # no token is evidence
+        return combine.Combination(np.zeros(len(GROUPS) + 1), nothing)
     if not settings.combine:
         from nbspam.classifier.sum import log_tables
 

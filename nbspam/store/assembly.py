@@ -102,12 +102,6 @@ def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[Mod
     return [messages_of_model(base).without(touched), _part_of_changes(changes)]
 
 
-def classes_after(base: Classifier, changes: Sequence[LabelChange]) -> tuple[str, ...]:
-    """Return the sorted names of the classes that have messages after changes."""
-    parts = messages_after(base, changes)
-    return tuple(sorted({name for part in parts for name in part.names.tolist()}))
-
-
 def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]

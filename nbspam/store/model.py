@@ -405,7 +405,8 @@ class StoredModel:
         if {*left, *self.base.classes} <= set(HAM_AND_SPAM):
             return Outcome()
         if len(left) < 2:  # by counts, which may have faded
-            left = assembly.classes_after(self.base, [*self._changes, *changes])
+            parts = assembly.messages_after(self.base, [*self._changes, *changes])
+            left = tuple(sorted({name for part in parts for name in part.names.tolist()}))
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.name}: all messages would be of class {', '.join(left) or 'none'}, and a"
