@@ -17,7 +17,7 @@ may raise the score again, the more, the fewer of the other tokens are known.  T
 it, so a sender gains nothing by adding words of ham.
 
 How often the text has signs such as ! tells ham from spam in all mail, but little: its few nats
-are added whoever wrote the message.
+are added whoever wrote the message, unless spam would become ham because little is known of it.
 
 The beginning of a writer's own text may raise a score, too: ham that is quoted, forwarded or
 appended below a spam does not hide it.
@@ -163,8 +163,7 @@ class Combination(NamedTuple):
 
     def _drawn_and_raised(self, evidence: DocumentEvidence) -> Floats:
         """Return the log-odds of class 1 by this evidence, drawn and raised, (n_docs,) nats."""
-        whole, signs = self._whole_scores(evidence)
-        drawn = tempered(whole, evidence.unfamiliar, self.usual)
+        _, drawn, signs = self._whole_scores(evidence)
         return np.asarray(drawn + self._raised(evidence) + signs)
 
     def _raised(self, evidence: DocumentEvidence) -> Any:
@@ -174,19 +173,20 @@ class Combination(NamedTuple):
         mean = mean_leaning(evidence.documents, evidence.leaning)
         return RAISE * evidence.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
-    def _whole_scores(self, evidence: DocumentEvidence) -> tuple[Floats, Floats]:
-        """Return the log-odds of class 1 by all but signs, however unfamiliar, and by signs.
-
-        Each is (n_docs,) nats.
-        """
-        documents, groups, odds, in_layer, correction, limits, *_ = evidence
+    def _whole_scores(self, evidence: DocumentEvidence) -> tuple[Floats, Floats, Floats]:
+        """Return the log-odds by all but signs, the same drawn, and those by signs, (n_docs,)."""
+        documents, groups, odds, in_layer, correction, limits, unfamiliar, _ = evidence
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)
         values = strongest_corrections(correction, documents, number, limits)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         signs = self.worth[SIGNS] * means[:, SIGNS]
         means[:, SIGNS] = 0.0
-        return np.asarray(score_of_means(means, self.worth) + bounded(corrected)), signs
+        whole = np.asarray(score_of_means(means, self.worth) + bounded(corrected))
+        # Signs of ham are divided, too, where spam would not stay spam: see UNCERTAIN.
+        is_spam = (signs < 0) & (whole + signs > UNCERTAIN[1])
+        signs = np.where(is_spam, signs / doubt(unfamiliar, self.usual), signs)
+        return whole, tempered(whole, unfamiliar, self.usual), signs
 
     def parts(self, evidence: DocumentEvidence) -> ScoreParts:
         """Return the parts of one document's score, which add up to that from `scores`."""
@@ -212,10 +212,11 @@ class Combination(NamedTuple):
         entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        whole, _ = self._whole_scores(evidence)
-        drawn = tempered(whole, evidence.unfamiliar, self.usual)
+        whole, drawn, signs = self._whole_scores(evidence)
         kept = float(drawn[0] / whole[0]) if whole[0] else 1.0
-        shares *= np.where(groups.take(documents.columns) == SIGNS, 1.0, kept)
+        is_sign = groups.take(documents.columns) == SIGNS
+        by_signs = float(shares[is_sign].sum())
+        shares *= np.where(is_sign, signs[0] / by_signs if by_signs else 1.0, kept)
         if leaning is not None and (raised := self._raised(evidence)[0]):
             to_spam = np.maximum(leaning, 0.0)
             shares += raised * to_spam / to_spam.sum()

@@ -72,8 +72,8 @@ def test_a_beginning_counts_where_it_is_more_and_doubt_divides_the_difference():
     even = np.zeros(2)
     own = beginnings(evidence, even)
     assert own.rows.tolist() == [0, 1]
-    whole, _ = fit._whole_scores(evidence)
-    first, _ = fit._whole_scores(own.evidence)
+    whole, *_ = fit._whole_scores(evidence)
+    first, *_ = fit._whole_scores(own.evidence)
     assert first[0] > whole[0]
     assert first[1] < whole[1]
     assert fit.scores(evidence) == pytest.approx([first[0], whole[1]])

@@ -129,7 +129,7 @@ def test_words_raise_scores_of_unlike_mail_only(spamlike):
     assert (shares >= 0).all()
 
 
-def test_signs_are_added_to_scores_of_unlike_mail_undivided():
+def test_signs_are_added_to_scores_of_unlike_mail_undivided_unless_spam_would_become_ham():
     loud, quiet = (message(body="x", signs=f"exclamation-{level}") for level in (4, "none"))
     batch = tokenize(20 * [loud, quiet], TokenSettings())
     table = count_batch(batch, 20 * ["spam", "ham"], PRESENCE)
@@ -140,11 +140,13 @@ def test_signs_are_added_to_scores_of_unlike_mail_undivided():
     unlike = documents._replace(structure=np.array([95, 95]))
     share = fit.evidence(table, unlike).unfamiliar
     by_signs = 0.25 * log(21 / 22 / (1 / 22))  # Laplace's, 20 of 20 and none of 20
-    for of, of_constant in ((documents, 3.0), (unlike, tempered(3.0, share, 0.1)[0])):
-        found = fit.scores(fit.evidence(table, of))
-        assert found == pytest.approx([of_constant + by_signs, of_constant - by_signs])
-        shares, constant = fit.shares(table, of.one(0), PRESENCE, 1, 0)
-        assert (constant, shares.sum()) == pytest.approx((of_constant, by_signs))
+    drawn, of_spam = tempered(np.array([3.0, 3.0 - by_signs]), share, 0.1)
+    for of, constant, less in ((documents, 3.0, by_signs), (unlike, drawn, drawn - of_spam)):
+        score = constant + by_signs, constant - less
+        assert fit.scores(fit.evidence(table, of)) == pytest.approx(score)
+        for row in (0, 1):
+            shares, own = fit.shares(table, of.one(row), PRESENCE, 1, 0)
+            assert (own, own + shares.sum()) == pytest.approx((constant, score[row]))
 
 
 @examples(50)
