@@ -165,7 +165,6 @@ REFUSED = [  # a table, options, the status, and what is said
     ("x,y\n1,\n2,?\n", "--target y", 1, ["no value in any row"]),
     (XY, "--target y --values y=a,c", 1, ["#2: y is 'b'", "a, c"]),
     (XY, "--target y --values x", 2, ["--values x", "colour=red"]),
-    (XY, "--target y --values x=1,1", 2, ["--values x=1,1"]),
     (NUMBERS, "--target y --values x=1,2 --numeric x", 2, ["--numeric x: another"]),
     (NUMBERS, "--target y --categorical x --numeric x", 2, ["--numeric x: another"]),
     (NUMBERS, "--target y --numeric y", 2, ["--numeric y: another option"]),
@@ -173,7 +172,6 @@ REFUSED = [  # a table, options, the status, and what is said
     (RB, "--target y --dirichlet 1,2,3", 2, ["no column has 3 values"]),
     (RB, "--target y --dirichlet z=1", 2, ["--dirichlet z: no such"]),
     (RB, "--target y --dirichlet x=1", 2, ["2 values, and not 1"]),
-    ("x,y\nr,a\nr,b\n", "--target y --dirichlet x=1,1", 2, ["has 1 value, and not 2"]),
     (RB, "--target y --dirichlet x=1,-1", 2, ["x=1,-1: not", "0 up"]),
     (NUMBERS, "--target y --model mixed --dirichlet x=1,1", 2, ["x: holds numbers"]),
     (NUMBERS, "--target y --dirichlet y=1,2", 2, ["gaussian has no such setting"]),
@@ -193,8 +191,6 @@ REFUSED = [  # a table, options, the status, and what is said
     (NUMBERS, "--target y --discretise frequency --bins 900001", 2, ["from 2 to 900,000"]),
     (RB, "--target y --estimate map --alpha .5", 2, ["mode", "alpha"]),
     (NUMBERS, "--target y --preset mail", 2, ["--preset: for mail and text; use: nbspam train"]),
-    (NUMBERS, "--target y --label-column y", 2, ["--label-column"]),
-    (NUMBERS, "--target y --format mbox", 2, ["mbox", "csv"]),
 ]
 
 
