@@ -3,8 +3,7 @@
 import click
 import pytest
 
-from nbspam.classifier.training import learn_items
-from nbspam.classifier.unlabelled import em_chosen, train_with_unlabelled
+import nbspam as library
 from nbspam.cli.training_options import training_options
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (
@@ -17,13 +16,11 @@ from nbspam.settings import (
     chosen_settings,
     is_for_table,
     look_at_items,
-    settings_for,
     settings_from_dict,
 )
-from nbspam.sources.items import Item, read_items
-from nbspam.sources.records import read_records
-from nbspam.store.open import load_classifier, save_classifier
-from nbspam.tables.training import read_table, table_settings, train_table
+from nbspam.sources.items import Item
+from nbspam.store.open import load_classifier
+from nbspam.tables.training import table_settings
 from support import LIHANG
 
 
@@ -62,11 +59,7 @@ def test_the_command_and_the_library_train_the_same_model(
     memory = getattr(by_command, "memory", None)
     day = 0 if memory is None else int(memory.last_seen.max())
 
-    settings, found = settings_for(read_items([str(source)]), SettingsChoices(**choices))
-    by_library = learn_items(found, settings, day=day).classifier
-
-    assert by_library.settings == by_command.settings
-    save_classifier(str(tmp_path / "library.nbspam"), by_library)
+    library.train(source, day=day, **choices).save(tmp_path / "library.nbspam")
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 
@@ -74,10 +67,8 @@ def test_the_same_holds_of_tables(table, model, tmp_path):
     options = ("--target", "Y", "--alpha", "2", "--estimate", "map", "--categorical", "X1")
     assert table("train", LIHANG, *options)[0] == 0
 
-    choices = SettingsChoices(alpha=2.0, estimate="map")
-    settings = table_settings(choices, TableChoices("Y", categorical=("X1",)))
-    data = read_table(read_records([str(LIHANG)]), settings)
-    save_classifier(str(tmp_path / "library.nbspam"), train_table(data.table, settings))
+    choices = {"target": "Y", "alpha": 2.0, "estimate": "map", "categorical": ("X1",)}
+    library.train(LIHANG, **choices).save(tmp_path / "library.nbspam")
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 
@@ -85,10 +76,7 @@ def test_the_same_holds_of_em(nbspam, model, folder, tmp_path):
     others = folder / "ham"
     assert nbspam("train", folder, "--unlabelled", others, "--min-df", "1", "-j", 1)[0] == 0
 
-    labelled, unlabelled = (read_items([str(path)]) for path in (folder, others))
-    how = em_chosen(SettingsChoices(min_df=1), False)
-    report = train_with_unlabelled(labelled, unlabelled, how)
-    save_classifier(str(tmp_path / "library.nbspam"), report.classifier)
+    library.train(folder, unlabelled=others, min_df=1).save(tmp_path / "library.nbspam")
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 

@@ -61,15 +61,6 @@ def test_type_checkers_see_the_names_of_the_face():
     assert (ROOT / "nbspam" / "py.typed").exists()
 
 
-def test_a_user_of_the_library_gets_the_model_of_nbspam_train(nbspam_, mails, tmp_path):
-    path = tmp_path / "cli.nbspam"
-    assert nbspam_("train", "-m", path, mails)[0] == 0
-    day = int(load_tokens(str(path)).memory.ledger.days[0])
-    nbspam.train(mails, day=day).save(tmp_path / "library.nbspam")
-
-    assert path.read_bytes() == (tmp_path / "library.nbspam").read_bytes()
-
-
 @pytest.fixture
 def nbspam_(request):
     return request.getfixturevalue("nbspam")
