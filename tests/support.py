@@ -100,6 +100,25 @@ def raising(error):
     return call
 
 
+def crash_at(step, patch, owner, *names):
+    """Let the program be killed at a step: before or after each call of these functions."""
+    steps = iter(range(step + 1))
+
+    def crashing(function):
+        def call(*arguments):
+            if next(steps, None) == step:
+                raise KeyboardInterrupt
+            found = function(*arguments)
+            if next(steps, None) == step:
+                raise KeyboardInterrupt
+            return found
+
+        return call
+
+    for name in names:
+        patch.setattr(owner, name, crashing(getattr(owner, name)))
+
+
 def in_child(work):
     """Run something in a child process; return its exit status."""
     process = os.fork()

@@ -21,7 +21,7 @@ from nbspam.mail.digest import digest_of
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from stored import full_disk
-from support import make_maildir, raising
+from support import crash_at, make_maildir, raising
 
 
 @pytest.fixture
@@ -303,24 +303,13 @@ def test_a_dry_run_touches_nothing_and_nothing_is_learned_if_nothing_is_to_be(ma
     assert maildir.n_learned() == 4
 
 
-@pytest.mark.parametrize("step", range(7))
+@pytest.mark.parametrize("step", range(13))
 def test_a_crash_at_any_step_loses_no_mail_and_teaches_nothing_wrong(maildir, monkeypatch, step):
     messages = {f"{n}.h": spam(n) if n % 2 else ham(n) for n in range(6)}
     for name, data in messages.items():
         maildir.put(f"new/{name}", data)
-    steps = iter(range(step + 1))
-
-    def crashing(function):
-        def call(*arguments):
-            if next(steps, None) == step:
-                raise KeyboardInterrupt
-            return function(*arguments)
-
-        return call
-
     with monkeypatch.context() as patch:
-        for name in ("move", "write_note", "load_tokens"):
-            patch.setattr(sort, name, crashing(getattr(sort, name)))
+        crash_at(step, patch, sort, "move", "write_note", "load_tokens")
         try:
             maildir.sort()
         except KeyboardInterrupt:

@@ -26,7 +26,7 @@ from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.addresses import change_lists, sender_of
 from nbspam.server import watch
 from nbspam.store.open import load_tokens
-from support import complains, json_lines, raising
+from support import complains, crash_at, json_lines, raising
 
 UNSURE = b"Message-ID: <u@x>\nSubject: zzz\n\nqqq\n"  # with these options
 TO_PERHAPS = ("--unsure-cost", "0.05", "--unsure-folder", "Perhaps")
@@ -482,10 +482,6 @@ def test_whatever_command_ends_the_connection_nothing_is_lost_or_done_twice(
     assert number > 15
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize(
     ("is_first", "is_killed", "more", "said", "n_left"),
     [
@@ -508,10 +504,10 @@ def test_of_two_devices_that_move_a_message_at_once_the_first_copy_stays(
         placed = real(self, uids, folder)
         box.put("Junk", *[S[0] + more] * (not is_first))
         if is_killed:
-            raise Killed
+            raise KeyboardInterrupt
         return placed
 
-    with monkeypatch.context() as patch, suppress(Killed):
+    with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
         patch.setattr(session.AccountSession, "move", move)
         assert box.sort().skipped == []
     assert [box.sort().learned for _ in range(2)] == [[], []]
@@ -556,20 +552,11 @@ def test_a_server_that_refuses_to_look_for_doubles_is_asked_no_more_in_the_junk_
 def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
     name, is_after, server, trained_well, tmp_path, monkeypatch
 ):
-    real, ends = getattr(account_look.AccountMemory, name), 0
+    ends = 0
     for nth in range(8):
         box, before = filled_box(server, trained_well, tmp_path / str(nth))
-        left = iter(range(nth, -1, -1))
-
-        def call(*arguments, left=left):
-            is_last = next(left, None) == 0
-            if is_after or not is_last:
-                real(*arguments)
-            if is_last:
-                raise Killed
-
-        with monkeypatch.context() as patch, suppress(Killed):
-            patch.setattr(account_look.AccountMemory, name, call)
+        with monkeypatch.context() as patch, suppress(KeyboardInterrupt):
+            crash_at(2 * nth + is_after, patch, account_look.AccountMemory, name)
             box.sort()
             ends += 1
         box.sort()

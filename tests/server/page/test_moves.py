@@ -13,7 +13,7 @@ from nbspam.delivery.maildir import MAILDIR_INBOX, MaildirNote, read_note
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
-from support import ROOT, make_maildir
+from support import ROOT, crash_at, make_maildir
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
@@ -275,24 +275,8 @@ def crash(maildir, monkeypatch, step, path, sorted_before, undone):
         act = partial(mailbox.file, "1.h", label)
         goal = "new/1.h" if label == "ham" else ".Spam/new/1.h"
     taught = maildir.learned()
-    steps = iter(range(step + 1))
-
-    def crashing(function):
-        """Let a function be killed before it is called, or after."""
-
-        def call(*arguments):
-            if next(steps, None) == step:
-                raise KeyboardInterrupt
-            found = function(*arguments)
-            if next(steps, None) == step:
-                raise KeyboardInterrupt
-            return found
-
-        return call
-
     with monkeypatch.context() as patch:
-        for name in ("move", "write_note"):
-            patch.setattr(module, name, crashing(getattr(module, name)))
+        crash_at(step, patch, module, "move", "write_note")
         with pytest.raises(KeyboardInterrupt):
             act()
 
