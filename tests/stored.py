@@ -14,7 +14,7 @@ from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import replacing_state
 from nbspam.store.open import save_classifier
-from support import examples
+from support import examples, raising
 
 DAY = 20_000
 EVERY_SETTING = {
@@ -67,9 +67,8 @@ def save_state(path, state):
         pass
 
 
-def full_disk(*arguments, **options):
-    """Refuse, in the place of a function that writes to a disk."""
-    raise OSError(errno.ENOSPC, "No space left on device")
+# In the place of a function that writes to a disk.
+full_disk = raising(OSError(errno.ENOSPC, "No space left on device"))
 
 
 def no_room(path, *arguments):

@@ -65,16 +65,6 @@ def test_a_model_must_be_there(nbspam, tmp_path):
     assert complains(nbspam("update", "--spam", "-", "-m", tmp_path, stdin=SPAM), 1, "a folder")
 
 
-@pytest.mark.parametrize("data", [b"x", SPAM.rstrip(b"\n"), b"a:" + bytes(range(256))])
-def test_any_message_is_learned_once_and_unlearned_again(nbspam, trained, data):
-    before = load(str(trained)).table
-
-    assert nbspam("update", "--spam", "-", stdin=data)[:2] == (0, "learned 1\n")
-    assert nbspam("update", "--spam", "-", stdin=data + b"\n")[:2] == (0, "already known 1\n")
-    assert nbspam("unlearn", stdin=data)[:2] == (0, "un-learned 1\n")
-    assert load(str(trained)).table.feature_count.sum() == before.feature_count.sum()
-
-
 def test_a_message_of_a_hundred_megabytes_is_learned(nbspam, trained):
     def size_on_disk():
         return sum(path.stat().st_size for path in trained.parent.iterdir())

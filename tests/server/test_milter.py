@@ -3,7 +3,6 @@
 import json
 import struct
 import time
-import tracemalloc
 
 import pytest
 
@@ -12,6 +11,7 @@ from nbspam.mail.headers import HeaderChoices
 from nbspam.server.milter import MilterConnection
 from protocols import OFFER, milter_mail, offer, packet, packets
 from scripted import Client, desk, full
+from support import memory_of
 
 LUNCH = b"Subject: lunch\n\nbuy now\r\n"
 PILLS = b"Subject: cheap pills\n\nbuy now\r\n"  # the scripted judge says .9
@@ -82,11 +82,7 @@ def test_removing_thousands_of_forged_headers_takes_no_time():
 async def test_forged_headers_take_little_more_memory_than_their_bytes_and_not_all():
     client = await Client(MilterConnection, desk()).send(OFFER)
     forged = [packet(b"L", b"X-Spam-%d\0\0" % number) for number in range(20_000)]
-    tracemalloc.start()
-    for header in forged:
-        client.put(header)
-    n_bytes, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    n_bytes, _ = memory_of(lambda: [client.put(header) for header in forged])
     assert n_bytes < 1_000_000
     client = await Client(MilterConnection, desk(limits={"small_bytes": 1000})).send(*forged)
     assert len(client.connection.ours) < 1020

@@ -147,13 +147,12 @@ def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives):
     assert tally.total("trouble model") == 0
 
 
-def killed(_):
-    signal.raise_signal(signal.SIGKILL)
-
-
 @pytest.mark.parametrize(
     ("fails", "text"),
-    [(raising(MemoryError), "out of memory"), (killed, "SIGKILL; by the system")],
+    [
+        (raising(MemoryError), "out of memory"),
+        (lambda _: signal.raise_signal(signal.SIGKILL), "SIGKILL; by the system"),
+    ],
 )
 def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, capfd, fails, text):
     found, _ = lives

@@ -16,7 +16,6 @@ from scipy import sparse
 import nbspam
 from nbspam.arrays import today
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
-from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
 from support import HAM, LIHANG, MELONS, ROOT, SPAM
@@ -460,18 +459,6 @@ def test_vectors_are_counts_or_presence_over_a_vocabulary():
     binary, words = nbspam.vectorize(["plum pear plum"], binary=True, vocabulary=["plum", "fig"])
     assert (words, binary.toarray().tolist()) == (["plum", "fig"], [[1, 0]])
     assert nbspam.vectorize(["a b", "a c"], min_df=2)[1] == ["a"]
-
-
-def test_vectors_and_an_estimator_are_the_model_by_name():
-    pairs = [*PAIRS[:2], ("start the cost meter", "sales")]  # a text counts once in a model
-    texts, labels = zip(*pairs, strict=True)
-    X, tokens = nbspam.vectorize(texts)
-    text = "what does it start start"
-    asked = nbspam.vectorize([text], vocabulary=tokens)[0]
-    for name, estimator in (("multinomial", MultinomialNB()), ("bernoulli", BernoulliNB())):
-        posterior = estimator.fit(X, labels).predict_proba(asked)[0]
-        ours = nbspam.train(pairs, model=name).classify(text).posterior
-        assert list(ours.values()) == pytest.approx(posterior)
 
 
 def test_em_shows_its_rounds():

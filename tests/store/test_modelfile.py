@@ -530,11 +530,6 @@ def test_an_empty_or_damaged_model_is_replaced(model):
         assert load_state(str(model)) == {"a": 1}
 
 
-def test_readers_do_not_wait_for_the_lock(model):
-    with locked(str(model)):
-        assert same(load_state(str(model)), STATE)
-
-
 # ---- hostile streams take little memory ----
 
 START = 40  # bytes before the stream, as in a model file
