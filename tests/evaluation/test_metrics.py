@@ -16,16 +16,6 @@ Y = np.array([0, 0, 0, 0, 0, 1, 1, 1])
 SCORE = np.array([-2.0, -1, 0, 0, 3, 0, 1, 2])
 
 
-def labels(seed):
-    """Return random (y_true, y_pred, n_classes), often with a class missing from either."""
-    rng = np.random.default_rng(seed)
-    n_classes = int(rng.integers(2, 7))
-    n_docs = int(rng.integers(1, 60))
-    shares = rng.dirichlet(np.full(n_classes, 0.5), 2)
-    y_true, y_pred = (rng.choice(n_classes, n_docs, p=share) for share in shares)
-    return y_true, y_pred, n_classes
-
-
 def scored(seed):
     """Return (y_true, score) with both classes and many ties."""
     rng = np.random.default_rng(seed)
@@ -54,18 +44,6 @@ def sm_at_hm(y, score, hm=metrics.HM):
 
 
 # Labels
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_confusion_and_mcc_equal_scikit_learns(seed):
-    """Those of the classification report: tests/evaluation/test_report.py."""
-    y_true, y_pred, k = labels(seed)
-    confusion = metrics.confusion_matrix(y_true, y_pred, k, k)
-    theirs = sklearn.confusion_matrix(y_true, y_pred, labels=range(k))
-    np.testing.assert_array_equal(confusion, theirs)
-    assert metrics.mcc(confusion) == pytest.approx(
-        sklearn.matthews_corrcoef(y_true, y_pred), **EXACT
-    )
 
 
 # A filter that calls 1 of 100 ham spam and 4 of 20 spam ham.

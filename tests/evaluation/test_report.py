@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nbspam.decision import Shares
 from nbspam.evaluation import report
 from nbspam.evaluation.evaluation import Evaluation, evaluate
-from nbspam.evaluation.metrics import classification_report, confusion_matrix
+from nbspam.evaluation.metrics import classification_report, confusion_matrix, mcc
 from nbspam.evaluation.report import classification_report_text, evaluation_json, evaluation_text
 from support import columns, memory_of, trial_of_classes
 
@@ -45,11 +45,16 @@ def text_of(confusion, names):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_report_is_scikit_learns_to_the_letter_and_in_json(seed):
+def test_confusion_mcc_and_report_are_scikit_learns_to_the_letter_and_in_json(seed):
     metrics = pytest.importorskip("sklearn.metrics")
     y_true, y_pred, names = case(seed)
     how = {"labels": range(len(names)), "target_names": names, "zero_division": 0.0}
-    report = classification_report(confusion_matrix(y_true, y_pred, len(names), len(names)), names)
+    confusion = confusion_matrix(y_true, y_pred, len(names), len(names))
+    theirs = metrics.confusion_matrix(y_true, y_pred, labels=range(len(names)))
+    np.testing.assert_array_equal(confusion, theirs)
+    expected = metrics.matthews_corrcoef(y_true, y_pred)
+    assert mcc(confusion) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    report = classification_report(confusion, names)
     expected = metrics.classification_report(y_true, y_pred, **how)
     if not np.any(y_true == y_pred):
         # scikit-learn prints the support as 3.0 when no prediction is right; ours never does.
