@@ -29,7 +29,7 @@ FEW = 100  # learned messages; with fewer the text counts more, and tokens are n
 # Prior worth of each group's mean, and of the text's if they are fewer than FEW: E-314.
 PRIOR_WORTH, PRIOR_OF_TEXT = 0.5, 0.75
 # Not fitted: at home, words say the same better; of other people's mail nothing is known.  E-363
-WORTH_OF_SIGNS = 0.25
+WORTH_OF_SIGNS = 0.3
 # Quantile of the share unknown among the learned messages, and the fewest that have one: E-314.
 USUAL, FEWEST_USUAL = 0.995, 20
 USUAL_LEANING = 0.99  # quantile of the mean leaning of ham: E-318

@@ -118,7 +118,7 @@ def judge_several(
     trials: list[Trial] = []
     read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
     for settings in several:
-        parts = settings.reading, settings.strip, settings.attachments, settings.has_beginnings
+        parts = settings.reading, settings.strip, settings.attachments, settings.is_mail_combined
         how = *parts, settings.tokens, settings.authserv_id
         if how not in read:
             read[how] = labelled_corpus(items, settings, jobs)

@@ -386,7 +386,7 @@ def test_the_number_of_threads_of_linear_algebra_changes_no_digit():
 @pytest.mark.parametrize(("n", "of_text"), [(0, 0.75), (98, 0.75), (100, 0.5)])
 def test_without_evidence_groups_are_worth_what_is_assumed(n, of_text):
     worth = fitting.fit_worth(np.zeros((n, len(GROUPS))), np.arange(n) % 2, None)
-    assumed = {"people": 1.0, "signs": 0.25, "text": of_text}  # the first two are not averaged
+    assumed = {"people": 1.0, "signs": 0.3, "text": of_text}  # the first two are not averaged
     assert worth.tolist() == [*(assumed.get(group, 0.5) for group in GROUPS), 0.0]
 
 

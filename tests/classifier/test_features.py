@@ -20,7 +20,7 @@ MAILS = first_mails()
 
 @pytest.fixture(scope="module")
 def corpus():
-    return read_corpus(read_items([str(MAILS)]), PRESETS["mail"])[0]
+    return read_corpus(read_items([str(MAILS)]), how("aode"))[0]
 
 
 def how(model, features=60, **more):

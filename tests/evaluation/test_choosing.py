@@ -101,8 +101,10 @@ def test_copies_of_mail_are_other_texts_and_an_error_says_so(nbspam, folder):
 def test_several_settings_are_judged_as_each_alone(mails):
     checked = b"Authentication-Results: mx; spf=pass\n"
     items = [each._replace(data=checked + each.read()) for each in read_items([str(mails)])][::4]
-    # The first does not judge by beginnings, and only the last trusts the server's checks.
-    several = [PLAIN["mail"], PRESETS["mail"], PRESETS["tutorial"]]
+    # Two do not count signs nor judge by beginnings, and only the last trusts the server's checks.
+    several = [PLAIN["mail"], PRESETS["mail"]]
+    several += [replace(each, tokens=each.tokens._replace(pairs=True)) for each in several]
+    several.append(PRESETS["tutorial"])
     several.append(replace(PRESETS["mail"], authserv_id="mx"))
     for settings, trial in zip(several, choosing.judge_several(items, several, 3, 0), strict=True):
         alone = judge_folds(items, settings, 3, 0)
