@@ -88,7 +88,7 @@ def test_with_class_parents_the_class_is_a_node_like_any_other(table, model, tmp
             assert climbed.scores().total(climbed.parents_) == best
     assert table("update", tmp_path / "t.csv")[0] == 0
     assert nbspam.load(model).classes == ("y0", "y1")
-    with pytest.raises(UsageError, match="--max-parents: for a search; say --climb too"):
+    with pytest.raises(UsageError, match="max_parents: for a search; say climb too"):
         nbspam.train(rows, target="y", structure={}, max_parents=2)
     words = "class_prior: uniform, but class_parents is true, so that it has no prior"
     assert complains(table(*train, "y", "--class-prior", "uniform"), 2, words)

@@ -21,6 +21,7 @@ from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.online import judge_online
 from nbspam.evaluation.report import compared_names, cutoff, nats, rate, short, shown, trial_text
 from nbspam.evaluation.witness import Witness
+from nbspam.printing import amount_text
 from nbspam.settings import PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
@@ -345,7 +346,8 @@ def test_documents_that_only_some_get_right_are_listed(compared, html):
 def test_a_difference_counts_only_if_chance_seldom_makes_it(html, compared):
     text = Page(html).text
     for comparison in compared.comparisons:
-        assert f"Only A is right about {comparison.only_first_right} messages" in text
+        alone = amount_text(comparison.only_first_right, "messages")
+        assert f"Only A is right about {alone}, only" in text
     is_real = [each.p_value < 0.05 for each in compared.comparisons]
     assert text.count("the difference is hardly chance") == sum(is_real)
     assert text.count("do not show which is better") == len(is_real) - sum(is_real)
