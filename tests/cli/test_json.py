@@ -132,7 +132,7 @@ def postfix(tmp_path, monkeypatch):
 @pytest.fixture
 def log(monkeypatch):
     """A log that two servers share."""
-    end, hosts = partial(LogEnd, "id", 3, 0, 0, 0.0), partial(dict.fromkeys, "ab", {"read": 3})
+    end, hosts = partial(LogEnd, "id", 3, 0, 0, 0), partial(dict.fromkeys, "ab", {"read": 3})
     fake = SimpleNamespace(name="redis://log/lessons", end=end, hosts=hosts, close=list)
     monkeypatch.setattr("nbspam.sharing.logs.open_log", lambda *_: fake)
 
