@@ -101,12 +101,6 @@ def _picture(disposition: str, size: int = 1, **more: str) -> bytes:
     return part("image/gif", _PIXEL * size, "base64", **more, disposition=disposition)
 
 
-def _framed(mail: Mail) -> bytes:
-    """Show the spam in a frame of a page of ham."""
-    root = text_part(mail.ham() + '<iframe src="cid:page"></iframe>', "html")
-    return mail.mixed(root, part("text/html", mail.html.encode(), id="<page>"), kind="related")
-
-
 def _related(mail: Mail) -> bytes:
     images = [_picture("inline", 400, id=f"<{i}@x>") for i in range(6)]
     return mail.behind_ham(*images, text_part(mail.html, "html"), kind="related")
@@ -180,7 +174,6 @@ PLACE: dict[str, Form] = {
     "in 10 nested parts": partial(_nested, depth=10),
     "in 40 nested parts": partial(_nested, depth=40),
     "attached as text/html": _attached("text/html", "offer.html"),
-    "attached octets, .txt": _attached("application/octet-stream", "offer.txt"),
     "attached octets, .html": _attached("application/octet-stream", "offer.html"),
     "attached as xhtml": _attached("application/xhtml+xml", "offer.xhtml", "8bit"),
     "attached as text/x-card": _attached("text/x-card", "a.card"),
@@ -192,7 +185,6 @@ PLACE: dict[str, Form] = {
     "alternative of words": lambda mail: _beside_html(mail, mail.words(300)),
     "AMP beside ham": _amp("html", "x-amp-html"),
     "ham AMP beside it": _amp("x-amp-html", "html"),
-    "in a frame of ham": _framed,
     "by some: enriched beside ham": _amp("html", "enriched"),
     "by some: first of two pages": _amp("html", "html"),
     "by some: related beside ham": lambda mail: mail.mixed(
@@ -207,9 +199,6 @@ PLACE: dict[str, Form] = {
         kind="alternative",
     ),
     "ham part first": _behind_ham("mixed"),
-    "ham part second": lambda mail: mail.mixed(
-        text_part(mail.html, "html"), text_part(mail.ham())
-    ),
     "related, after images": _related,
     "inline, wrong type": _typed("application/x-note"),
     "inline, no type": _typed(""),
@@ -238,7 +227,6 @@ _UNSEEN = (
     *(0xFE0F, 0xFEFF, 0xFFA0, 0xFFF9, 0x1BCA0, 0x1D173, 0xE0061, 0xE0100),
 )
 _BLANKS = (0xB7, 0x2009, 0x2010, 0x2027, 0x2044, 0x30FB)
-
 
 # Letters for letters, which look the same or can be read.
 TRANSLATED: dict[str, dict[int, int]] = {
