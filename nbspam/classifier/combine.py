@@ -174,7 +174,7 @@ class Combination(NamedTuple):
         return RAISE * evidence.unfamiliar * np.maximum(mean - self.leaning, 0.0)
 
     def _whole_scores(self, evidence: DocumentEvidence) -> tuple[Floats, Floats, Floats]:
-        """Return the log-odds by all but signs, the same drawn, and those by signs, (n_docs,)."""
+        """Return log-odds, nats: by all but signs, the same drawn, and by signs; (n_docs,)."""
         documents, groups, odds, in_layer, correction, limits, unfamiliar, _ = evidence
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)

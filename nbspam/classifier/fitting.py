@@ -119,12 +119,12 @@ def prior_worth(n_docs: int) -> Floats:
     """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,).
 
     n_docs: messages that are learned.  With few messages, the words are more
-    informative than the route.
+    informative than the route.  Facts about people and of signs are summed.
     """
     worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
     if n_docs < FEW:
         worth[GROUPS.index("text")] = PRIOR_OF_TEXT
-    worth[combine.PEOPLE] = 1.0  # of a sum
+    worth[combine.PEOPLE] = 1.0
     worth[combine.SIGNS] = WORTH_OF_SIGNS
     return worth
 
