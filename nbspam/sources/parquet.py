@@ -185,8 +185,7 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
     if name is None:
         return repeat(None, batch.num_rows)
     values = _values(batch, name, class_names)
-    # Numbers as tables have them; truth values as JSON has them.
-    return [(as_cell(v) if isinstance(v, bool) else files.cell_text(v)) or None for v in values]
+    return [as_cell(value).strip() or None for value in values]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

@@ -474,7 +474,7 @@ def _json_object(line: str, number: int) -> dict[str, object]:
     import json
 
     try:
-        row = json.loads(line)
+        row = None if line.startswith("[") else json.loads(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
     if not isinstance(row, dict):
@@ -494,11 +494,11 @@ def single_value(value: object, number: int, name: str) -> object:
 
 
 def as_cell(value: object) -> str:
-    """Return any JSON value as text, null as empty."""
-    if value is None or isinstance(value, str):
-        return value or ""
+    """Return any JSON value as text, null as empty; numbers are written as in rows in memory."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool | list | dict):
         import json
 
         return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return files.cell_text(value)
