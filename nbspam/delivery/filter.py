@@ -101,14 +101,16 @@ def filter_message(
 
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
-    """Learn a message that has passed; return the failure, if any."""
+    """Learn a message that has passed, unless the model knows it; return the failure, if any."""
+    from nbspam.counts.ledger import NOT_FILED
     from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel
 
     try:
         with shared_lessons(StoredModel(model_path)) as model:
-            skipped = model.learn([Item("-", label, data)], day=day).skipped
+            item = Item("-", label, data)
+            model.learn_each([item], day=day, is_wanted=lambda _, filed: filed == NOT_FILED)
     except (NbspamError, OSError) as error:
         return str(error)
-    return skipped[0].reason if skipped else None
+    return None

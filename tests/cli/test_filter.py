@@ -202,6 +202,9 @@ def test_confident_verdicts_are_learned(nbspam, trained):
     assert "autolearn=spam" in out
     # The delivered message, with header and tag, counts as the same message.
     assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "confirmed 1\n"
+    assert nbspam("relabel", "--to", "ham", "-", stdin=message)[1] == "moved 1\n"
+    nbspam.out(*learn, "--sure", ".6", stdin=message)  # a person knows better
+    assert nbspam("relabel", "--to", "ham", "-", stdin=message)[1] == "already known 1\n"
     nbspam("deny", "ann@lunch.example")  # whom anybody can forge
     forged = b"From: ann@lunch.example\n" + HAM
     assert "YES" in (out := nbspam.out(*learn, stdin=forged))
@@ -228,7 +231,7 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
     assert (status, out[-len(SPAM) :], "autolearn=no" in out) == (0, SPAM.decode(), True)
     assert err.endswith(said.format("looks like a GIF picture, not like mail or text"))
 
-    monkeypatch.setattr(living.StoredModel, "learn", raising(ModelFileError("m: full")))
+    monkeypatch.setattr(living.StoredModel, "learn_each", raising(ModelFileError("m: full")))
     status, out, err = nbspam(*learn, stdin=SPAM)
     assert (status, err) == (0, "nbspam: the message is through, and " + said.format("m: full"))
     assert out.endswith(SPAM.decode())
