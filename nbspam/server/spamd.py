@@ -115,7 +115,8 @@ def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] |
     return (None, "DidRemove: local\r\n") if "local" in removed else None
 
 
-_END_OF_HEAD = re.compile(rb"\n\r?\n")  # of a request, or of a message
+_END_OF_HEAD = re.compile(rb"\n\r?\n")
+_END_FOR_SPAMC = re.compile(rb"\r\n\r\n|\n\n")  # of a message's head, wherever it really ends
 _STATUS = {
     "busy": Status.TEMPFAIL,
     "late": Status.TIMEOUT,
@@ -337,9 +338,9 @@ def _body(
         pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
         if request.command == "PROCESS":
             return pieces
-        text = b"".join(pieces)
-        head = _END_OF_HEAD.search(text)
-        return [text[: head.end()] if head else text]
+        text, head = b"".join(pieces), _END_FOR_SPAMC.search(data)
+        # spamc appends what followed that end in the message that it sent.
+        return [text[: len(text) - len(data) + head.end()] if head else text]
     if request.command == "REPORT_IFSPAM" and not connection.is_spam(judgement):
         return []
     return [connection.report(judgement).encode()]

@@ -80,16 +80,21 @@ def test_rules_and_reports_have_what_their_version_reads_and_no_control_characte
 
 
 def test_process_returns_the_message_with_our_headers_and_without_forged_ones():
-    forged = b"X-Spam-Status: No, I swear\nX-Nbspam: ham\n" + SPAM
-    head, body = body_of(forged, "HEADERS"), body_of(forged, "PROCESS")
+    body = body_of(b"X-Spam-Status: No, I swear\nX-Nbspam: ham\n" + SPAM, "PROCESS")
 
     ours = rb"X-Nbspam: spam, probability=0.900000.*\n"
     ours += rb"X-Spam-Flag: YES\nX-Spam-Level: [*]{7}\nX-Spam-Status: Yes, "
     assert re.match(ours + rb"score=7.2 required=5.0", body)
     assert body.endswith(SPAM)
     assert b"swear" not in body
-    assert head.endswith(b"\n\n")
-    assert body == head + SPAM.partition(b"\n\n")[2]
+
+
+def test_what_spamc_appends_to_the_headers_makes_the_message_that_process_returns():
+    for start in (b"X-Nbspam: ham\n", b"", b"\r", b"\n", b"no header\n", b"Subject: x\n\r\n"):
+        # spamc takes the first of these two for the end of the head, be it one or not.
+        for end in (b"\n\n", b"\r\n\r\n"):
+            data = start + b"A: b" + end + SPAM
+            assert body_of(data, "PROCESS") == body_of(data, "HEADERS") + SPAM
 
 
 def test_exim_with_rspamd_gets_its_own_answer():
