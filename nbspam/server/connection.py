@@ -384,6 +384,7 @@ class Connection(asyncio.BufferedProtocol):
     def note_trouble(self, kind: str, why: str) -> None:
         """Count and log the reason why a request gets no verdict or lesson."""
         desk, address = self.desk, self.transport.get_extra_info("peername")
+        self.rests = True  # it counts once, even if its client takes no answer
         desk.tally.add(f"trouble {kind}")
         if kind != "failed":  # that has a line of its own
             client = address[0] if isinstance(address, tuple) else self.peer
