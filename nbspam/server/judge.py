@@ -410,7 +410,7 @@ class Judge:
     @property
     def model_time(self) -> float:
         """When the model file was written, seconds since 1970; now, if there is none yet."""
-        stamp = self._batches.model.stamp
+        stamp = stamp_of(self._batches.model.path)
         return time() if stamp is None else stamp[3] / 1e9
 
     @property

@@ -197,12 +197,12 @@ async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_clas
     assert living.tally.total("batches") == 3
 
 
-async def test_without_a_model_file_the_model_is_as_old_as_now(mail_classifier):
-    living = Living(mail_classifier)
-    async with living as judge:
-        assert abs(judge.model_time - time.time()) < 60
-        living.model.stamp = (1, 2, 3, 5_000_000_000)
+async def test_a_model_is_as_old_as_its_file_is_now_or_begins_now_without_one(own_model):
+    async with Living(StoredModel(str(own_model))) as judge:
+        os.utime(own_model, (5, 5))  # and no mail comes
         assert judge.model_time == 5
+        own_model.unlink()
+        assert abs(judge.model_time - time.time()) < 60
 
 
 async def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
