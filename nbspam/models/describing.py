@@ -7,7 +7,7 @@ described alike: in probabilities, not in logarithms, with the counts behind the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, singledispatch
+from functools import cached_property
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,27 +60,39 @@ def distributions(model: Estimator, whole: bool = True) -> Iterator[Distribution
     yield from _of_columns(model, whole)
 
 
-@singledispatch
 def _of_columns(model: Estimator, whole: bool) -> Iterator[Distribution]:
     """Yield the distributions beside P(class)."""
-    return iter(())
-
-
-@_of_columns.register
-def _(model: CategoricalNB, whole: bool) -> Iterator[Distribution]:
-    yield from _of_values(model.levels_, model.level_count_, model.level_log_prob_)
-
-
-@_of_columns.register
-def _(model: MixedNB, whole: bool) -> Iterator[Distribution]:
-    log_prob, bells = model.tables()
-    yield from _of_values(model.levels_, model.level_count_, log_prob)
-    yield from _of_numbers(np.flatnonzero(model.levels_ == 0).tolist(), model, bells)
-
-
-@_of_columns.register
-def _(model: GaussianNB, whole: bool) -> Iterator[Distribution]:
-    yield from _of_numbers(range(model.n_features_in_), model, model.tables())
+    given = (model.n_features_in_,)
+    match model:
+        case CategoricalNB():
+            yield from _of_values(model.levels_, model.level_count_, model.level_log_prob_)
+        case MixedNB():
+            log_prob, bells = model.tables()
+            yield from _of_values(model.levels_, model.level_count_, log_prob)
+            yield from _of_numbers(np.flatnonzero(model.levels_ == 0).tolist(), model, bells)
+        case GaussianNB():
+            yield from _of_numbers(range(model.n_features_in_), model, model.tables())
+        case CountedMultinomialNB():
+            probability = np.exp(model.feature_log_prob_)
+            yield Distribution((ANY_COLUMN,), given, model.feature_count_, probability)
+        case CountedComplementNB():
+            counts, probability = model.complement_count(), np.exp(-model.weight())
+            yield Distribution((ANY_COLUMN,), given, counts, probability, of_others=True)
+        case SPODE():
+            pairs, parent = _PairDistributions(model), model.parent_
+            yield pairs.with_class(parent)
+            others = (j for j in range(model.n_features_in_) if j != parent)
+            yield from (pairs.given_class(column, parent) for column in others)
+        case TAN():
+            yield from _of_tan(model)
+        case AODE():
+            yield from _of_aode(model, whole)
+            if whole and isinstance(model, A2DE):
+                yield from _of_triples(model)
+        case AKDE():
+            yield from _of_rows(model)
+        case BayesianNetwork():
+            yield from _of_network(model)
 
 
 def _of_values(n_values: Any, count: Array, log_prob: Array) -> Iterator[Distribution]:
@@ -101,19 +113,6 @@ def _of_numbers(
     for j, column in enumerate(columns):
         mean, variance = bells.mean[:, j], bells.variance[:, j]
         yield Distribution((column,), given, model.value_count_[:, j], None, mean, variance)
-
-
-@_of_columns.register
-def _(model: CountedMultinomialNB, whole: bool) -> Iterator[Distribution]:
-    given, probability = (model.n_features_in_,), np.exp(model.feature_log_prob_)
-    yield Distribution((ANY_COLUMN,), given, model.feature_count_, probability)
-
-
-@_of_columns.register
-def _(model: CountedComplementNB, whole: bool) -> Iterator[Distribution]:
-    given, probability = (model.n_features_in_,), np.exp(-model.weight())
-    count = model.complement_count()
-    yield Distribution((ANY_COLUMN,), given, count, probability, of_others=True)
 
 
 # --- pairs and triples of columns ------------------------------------------------------------
@@ -156,17 +155,7 @@ class _PairDistributions:
         return Distribution((column,), given, counts[..., values], probability)
 
 
-@_of_columns.register
-def _(model: SPODE, whole: bool) -> Iterator[Distribution]:
-    pairs = _PairDistributions(model)
-    yield pairs.with_class(model.parent_)
-    for column in range(model.n_features_in_):
-        if column != model.parent_:
-            yield pairs.given_class(column, model.parent_)
-
-
-@_of_columns.register
-def _(model: TAN, whole: bool) -> Iterator[Distribution]:
+def _of_tan(model: TAN) -> Iterator[Distribution]:
     pairs = _PairDistributions(model)
     for column, parent in enumerate(model.parents_.tolist()):
         if parent < 0 or model.root == ALL_ROOTS:
@@ -177,8 +166,7 @@ def _(model: TAN, whole: bool) -> Iterator[Distribution]:
                 yield pairs.given_class(parent, column)
 
 
-@_of_columns.register
-def _(model: AODE, whole: bool) -> Iterator[Distribution]:
+def _of_aode(model: AODE, whole: bool) -> Iterator[Distribution]:
     """Yield P(class, parent), P(column given class) for rows without a parent, and pairs."""
     pairs, parents = _PairDistributions(model), model.parent_columns()
     yield from map(pairs.with_class, parents)
@@ -189,12 +177,8 @@ def _(model: AODE, whole: bool) -> Iterator[Distribution]:
                 yield pairs.given_class(column, parent)
 
 
-@_of_columns.register
-def _(model: A2DE, whole: bool) -> Iterator[Distribution]:
-    """Yield AODE's distributions, P(class, two parents), and P(column given all three)."""
-    yield from _of_columns.dispatch(AODE)(model, whole)
-    if not whole:
-        return
+def _of_triples(model: A2DE) -> Iterator[Distribution]:
+    """Yield P(class, two parents), and P(column given all three)."""
     slices, of_class = model.encoding.levels.slices, model.n_features_in_
     tables, counts = list(model.tables_of_two()), np.stack(list(model.value_counts()))
     for first, second in combinations(model.parent_columns(), 2):
@@ -211,8 +195,7 @@ def _(model: A2DE, whole: bool) -> Iterator[Distribution]:
             yield Distribution((column,), of, count, probability)
 
 
-@_of_columns.register
-def _(model: AKDE, whole: bool) -> Iterator[Distribution]:
+def _of_rows(model: AKDE) -> Iterator[Distribution]:
     """Yield P(column given class); what is given parents too is counted for each row asked."""
     levels, rows = Levels(model.levels_), model.rows_
     cells = levels.cells(rows[:, :-1], "distributions")
@@ -221,8 +204,7 @@ def _(model: AKDE, whole: bool) -> Iterator[Distribution]:
     yield from _of_values(model.levels_, count, levels.log_shares(count, model.added_))
 
 
-@_of_columns.register
-def _(model: BayesianNetwork, whole: bool) -> Iterator[Distribution]:
+def _of_network(model: BayesianNetwork) -> Iterator[Distribution]:
     """Yield P(class given its parents, if it has some), and P(column given its parents)."""
     cardinality, tables, target = model.cardinality, model.tables(), model.n_features_in_
     for child in (target, *range(target)):
