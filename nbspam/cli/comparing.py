@@ -93,7 +93,7 @@ def compare_command(
     _check_against(form, decisions_made(training), "multinomial", "bernoulli")
     output.check_page(form.report)
     several = [training, *(_parsed(_training, text) for text in form.others)]
-    items = inputs.items_of_sources(*corpus)
+    items = corpus.items()
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
     first = _spelt(_training, decisions_made(training)) or "the defaults"

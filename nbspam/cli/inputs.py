@@ -79,6 +79,22 @@ class LabelledSources(NamedTuple):
     sources: tuple[str, ...]
     reading: SourceOptions
     labels: Labels
+    sent: tuple[str, ...] = ()  # paths of sent mail; without any, that beside the sources
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all sources and class options."""
+        return [*self.sources, *(path for _, path in self.labels.paths)]
+
+    def items(self) -> Iterator[Item]:
+        """Return the labelled items; raises InputError and UsageError."""
+        return items_of_sources(self.sources, self.reading, self.labels)
+
+    def knowing_sent_mail(self, settings: Settings) -> Settings:
+        """Return settings that know the sent mail, too; raises InputError."""
+        from nbspam.tokens.people import knowing_sent_mail
+
+        return knowing_sent_mail(settings, self.sent, self.paths)
 
 
 class TableListener(files.Rememberer):
@@ -221,8 +237,10 @@ label_options = options.filling(
         help="Read PATH as class NAME.",
     ),
 )
-corpus_options = options.filling(
-    LabelledSources, "corpus", sources_argument, reading_options, label_options
+_labelled = sources_argument, reading_options, label_options
+corpus_options = options.filling(LabelledSources, "corpus", *_labelled)
+corpus_and_sent_options = options.filling(
+    LabelledSources, "corpus", *_labelled, options.sent_option
 )
 
 
@@ -263,11 +281,6 @@ def check_label_column(reading: SourceOptions) -> None:
 
 
 # --- items and rows --------------------------------------------------------------------------
-
-
-def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
-    """Return the paths of all sources and class options."""
-    return [*sources, *(path for _, path in labels.paths)]
 
 
 def items_of_sources(
@@ -323,17 +336,14 @@ def _labelled_items(
 
 
 def settings_and_items(
-    corpus: LabelledSources, sent: Sequence[str], choices: SettingsChoices
+    corpus: LabelledSources, choices: SettingsChoices
 ) -> tuple[Settings, Iterator[Item]]:
     """Return the settings by which labelled sources are learned, and their items.
 
-    sent: paths of sent mail; without any, that beside the sources.  Raises InputError and
-    UsageError.
+    Raises InputError and UsageError.
     """
-    from nbspam.tokens.people import knowing_sent_mail
-
-    settings, items = settings_for(items_of_sources(*corpus), choices, corpus.reading.listener)
-    return knowing_sent_mail(settings, sent, paths_of(corpus.sources, corpus.labels)), items
+    settings, items = settings_for(corpus.items(), choices, corpus.reading.listener)
+    return corpus.knowing_sent_mail(settings), items
 
 
 def _items_at(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @subcommand("update", "--spam", "--ham", "--policy", "--model-file")
-@inputs.corpus_options
+@inputs.corpus_and_sent_options
 @options.model_option
 @click.option(
     "--policy",
@@ -32,14 +32,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Learn every message, those the model gets wrong, or those and the near misses.",
 )
-@options.sent_option
 @options.new_class_option
 @sharing_options
 @options.jobs_option
 @options.json_option
 def update_command(
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     model_path: str,
     policy: str,
     new_class: bool,
@@ -68,9 +66,9 @@ def update_command(
     nbspam update --policy near mails/
     """
     model = inputs.stored_model(model_path) if os.path.exists(model_path) else None
-    sources, reading, labels = corpus
+    sources, reading, labels, sent = corpus
     reading = reading if model is None else as_learned(reading, model.settings)
-    if sent and not inputs.paths_of(sources, labels):
+    if sent and not corpus.paths:
         sources = inputs.CompleteSources()  # nothing else is read
     items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
     if model is None:
@@ -78,7 +76,7 @@ def update_command(
 
         settings, items = settings_for(items, SettingsChoices(), reading.listener)
         model = StoredModel(model_path, new=settings)
-    known = learn_sent_mail(model, sent, corpus)
+    known = learn_sent_mail(model, corpus)
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     learn = partial(model.learn, items, policy=policy, classes=stated, new_class=new_class)
     outcome = with_sharing(sharing, model, partial(learn, day=today(), jobs=jobs))
@@ -89,18 +87,10 @@ def update_command(
     return status
 
 
-def learn_sent_mail(
-    model: "StoredModel", sent: Sequence[str], corpus: inputs.LabelledSources
-) -> str | None:
-    """Learn sent mail at some paths, or beside the sources; return in words all that is known.
-
-    Returns None if nothing of it is new.
-    """
-    from nbspam.tokens.people import knowing_sent_mail
-
-    paths = inputs.paths_of(corpus.sources, corpus.labels)
+def learn_sent_mail(model: "StoredModel", corpus: inputs.LabelledSources) -> str | None:
+    """Learn sent mail, and return in words all that is known; None if nothing of it is new."""
     known = model.settings.sent_mail
-    found = knowing_sent_mail(model.settings, sent, paths).sent_mail
+    found = corpus.knowing_sent_mail(model.settings).sent_mail
     is_new = found is not None and found is not known and model.learn_sent_mail(found)
     return model.settings.sent_mail.in_words if is_new and model.settings.sent_mail else None
 

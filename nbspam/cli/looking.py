@@ -508,7 +508,8 @@ def cluster_command(
     from nbspam.cli.training import items_for_em
     from nbspam.models.em import stopping
 
-    settings, items = items_for_em(sources, reading, None, mixture)
+    given = inputs.items_of_sources(sources, reading)
+    settings, items = items_for_em(given, reading, mixture)
     starts = [] if start is None else read_starts(read_json(start), f"--start {start}")
     how = form.restarts, form.hard, jobs, form.seed, starts, stopping(form.rounds, form.epsilon)
     found = cluster_documents(items, settings, form.k, *how)

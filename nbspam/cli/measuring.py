@@ -1,7 +1,7 @@
 """nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
@@ -133,8 +133,7 @@ def trial_form_options(what: str) -> Decorator:
 
 
 @subcommand("eval", "--cv", "--test", "--report", "--model-file")
-@inputs.corpus_options
-@options.sent_option
+@inputs.corpus_and_sent_options
 @options.model_option
 @way_options
 @options.decision_options
@@ -145,7 +144,6 @@ def trial_form_options(what: str) -> Decorator:
 @trial_form_options("folds, orders and intervals")
 def eval_command(
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     model_path: str,
     way: TrainingWay,
     form: TrialForm,
@@ -171,8 +169,8 @@ def eval_command(
 
     def judged(how: JudgingOptions) -> "Trial":
         if is_new(way):
-            return _trial_of_items(corpus, sent, training, how, jobs)
-        given = [*decisions_made(training), *(["sent"] if sent else [])]
+            return _trial_of_items(corpus, training, how, jobs)
+        given = [*decisions_made(training), *(["sent"] if corpus.sent else [])]
         refuse_training(given, "--cv K, --test SOURCE or --online")
         return trial_of_model(model_path, corpus, how, jobs)
 
@@ -268,7 +266,8 @@ def trial_of_model(
 
     classifier = inputs.loaded_model(model_path)
     output.report_lack(classifier)
-    items = how.watched(inputs.inputs_of(classifier, *corpus))
+    given = inputs.inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
+    items = how.watched(given)
     learned = model_with_messages(model_path)
     smaller = smaller_models(learned.whole()) if learned is not None and how.with_curve else ()
     knows = None if learned is None else knowing(learned.has, learned.settings)
@@ -287,7 +286,6 @@ def _known_text(trial: "Trial") -> str:
 
 def _trial_of_items(
     corpus: inputs.LabelledSources,
-    sent: Sequence[str],
     training: SettingsChoices,
     how: JudgingOptions,
     jobs: "Workers",
@@ -295,7 +293,7 @@ def _trial_of_items(
     from nbspam.evaluation import judging, online
 
     way, seed, with_curve, witness = how
-    settings, items = inputs.settings_and_items(corpus, sent, training)
+    settings, items = inputs.settings_and_items(corpus, training)
     if way.online:
         policy, seen = way.policy or "everything", how.watched(items)
         return online.judge_online(seen, settings, policy, way.order, seed, jobs, witness)
@@ -322,8 +320,7 @@ def _draw(trial: "Trial", path: str, what: str) -> None:
 
 
 @subcommand("tune", "--fp-cost", "--unsure-cost", "--save", "--model-file")
-@inputs.corpus_options
-@options.sent_option
+@inputs.corpus_and_sent_options
 @options.model_option
 @titled(options.COSTS, options.fp_cost_option, options.unsure_cost_option)
 @titled(options.JUDGING, options.folds_option, options.seed_option("the folds"))
@@ -338,7 +335,6 @@ def _draw(trial: "Trial", path: str, what: str) -> None:
 @options.json_option
 def tune_command(
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     model_path: str,
     fp_cost: float | None,
     unsure_cost: float | None,
@@ -364,13 +360,10 @@ def tune_command(
     from nbspam.evaluation.choosing import check_tunable, tune
     from nbspam.evaluation.judging import judge_folds
     from nbspam.store.open import keep_cutoffs, of_tokens
-    from nbspam.tokens.people import knowing_sent_mail
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
     check_tunable(classifier.classes)
-    paths = inputs.paths_of(corpus.sources, corpus.labels)
-    settings = knowing_sent_mail(classifier.settings, sent, paths)
-    items = inputs.items_of_sources(*corpus)
+    settings, items = corpus.knowing_sent_mail(classifier.settings), corpus.items()
     derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     trial = judge_folds(items, settings, cv, seed, jobs)
     tuning = tune(trial, derived)
@@ -434,8 +427,7 @@ def _tuning_json(tuning: "Tuning") -> dict[str, object]:
 
 
 @subcommand("doubts", "--spam", "--ham", "--label", "--model-file")
-@inputs.corpus_options
-@options.sent_option
+@inputs.corpus_and_sent_options
 @options.model_option
 @options.jobs_option
 @options.strict_option
@@ -443,7 +435,6 @@ def _tuning_json(tuning: "Tuning") -> dict[str, object]:
 @options.null_option
 def doubts_command(
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     model_path: str,
     jobs: int,
     strict: bool,
@@ -473,7 +464,7 @@ def doubts_command(
     from nbspam.evaluation.doubts import find_doubts
 
     output.refuse_two({"--json": as_json, "-0": null})
-    settings, items = inputs.settings_and_items(corpus, sent, SettingsChoices())
+    settings, items = inputs.settings_and_items(corpus, SettingsChoices())
     found = find_doubts(items, settings, _labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
     if not found.found:

@@ -1,6 +1,6 @@
 """nbspam train, shard, vectorize and lazy: from labelled mail to models, parts and vectors."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 
 @subcommand("train", "--spam", "--ham", "--label", "--model-file")
-@inputs.corpus_options
-@options.sent_option
+@inputs.corpus_and_sent_options
 @options.model_option
 @training_options.training_options
 @training_options.unlabelled_options
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 @options.json_option
 def train_command(
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     model_path: str,
     training: SettingsChoices,
     unlabelled: training_options.UnlabelledSources,
@@ -61,12 +59,12 @@ def train_command(
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir/cur
     """
     if unlabelled == training_options.UnlabelledSources():
-        learned = learn_sources(corpus, training, jobs, strict, bounds, sent)
+        learned = learn_sources(corpus, training, jobs, strict, bounds)
         kept = output.save_model(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
         return
     check_unbounded(bounds, "EM")
-    if sent:
+    if corpus.sent:
         raise UsageError("--sent: not for EM; leave out --unlabelled or --sent")
     report = _learn_unlabelled(corpus, training, unlabelled, jobs)
     output.report_skipped(report.skipped, strict)
@@ -80,7 +78,6 @@ def learn_sources(
     jobs: "Workers",
     strict: bool = False,
     bounds: Bounds = UNBOUNDED,
-    sent: Sequence[str] = (),
 ) -> "TrainingResult":
     """Return the classifier of labelled sources; report skipped items on standard error."""
     # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
@@ -89,7 +86,7 @@ def learn_sources(
     import_module("numpy")
     from nbspam.classifier import training as library
 
-    settings, items = inputs.settings_and_items(corpus, sent, training)
+    settings, items = inputs.settings_and_items(corpus, training)
     try:
         learned = library.learn_items(items, settings, jobs, today(), bounds)
     except NotTrainedError:
@@ -114,7 +111,7 @@ def _learn_unlabelled(
     from nbspam.classifier.unlabelled import BEFORE_OVERFITTING, train_with_unlabelled
     from nbspam.models.em import stopping
 
-    settings, items = items_for_em(*corpus, training)
+    settings, items = items_for_em(corpus.items(), corpus.reading, training)
     # The classes of the others do not matter, and so need no column.
     reading = corpus.reading._replace(label_column=None, learned=settings.columns)
     others = inputs.items_of_sources(unlabelled.paths, reading)
@@ -126,15 +123,12 @@ def _learn_unlabelled(
 
 
 def items_for_em(
-    sources: Iterable[str],
-    reading: SourceOptions,
-    labels: inputs.Labels | None,
-    choices: SettingsChoices,
+    items: Iterable[Item], reading: SourceOptions, choices: SettingsChoices
 ) -> tuple[Settings, Iterator[Item]]:
     """Return the settings of a model trained by EM, and the items."""
     from nbspam.classifier.unlabelled import em_chosen
 
-    is_text, items = first_is_text(inputs.items_of_sources(sources, reading, labels))
+    is_text, items = first_is_text(items)
     check_dirichlet(choices, reading.listener.columns)
     settings = em_chosen(choices, is_text)
     return replace(settings, columns=reading.listener.columns), items
@@ -215,8 +209,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
 
 @subcommand("shard", "--output", "--spam", "--ham", "--label")
 @click.argument("shard", type=options.SHARD, metavar="I/N")
-@inputs.corpus_options
-@options.sent_option
+@inputs.corpus_and_sent_options
 @options.output_option("The file of the part to write.")
 @training_options.training_options
 @options.workers_options
@@ -225,7 +218,6 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
 def shard_command(
     shard: tuple[int, int],
     corpus: inputs.LabelledSources,
-    sent: tuple[str, ...],
     output_path: str,
     training: SettingsChoices,
     jobs: "Workers",
@@ -246,7 +238,7 @@ def shard_command(
     from nbspam.counts.shards import Shard, count_shard
     from nbspam.store.merging import save_part
 
-    settings, items = inputs.settings_and_items(corpus, sent, training)
+    settings, items = inputs.settings_and_items(corpus, training)
     if settings.model in FEATURES:
         raise UsageError(
             f"shard: --model {settings.model} needs all documents at once; use: nbspam train"
@@ -330,7 +322,7 @@ def vectorize_command(
     output.check_place("--output", output_path)
     if not output_path.endswith((".npz", ".csv")):
         raise UsageError(f"--output {output_path}: neither .npz nor .csv; give such a name")
-    items = inputs.items_of_sources(*corpus)
+    items = corpus.items()
     found = vectors_of(items, choices, binary, vocabulary, min_df or 1, jobs)
     output.report_skipped(found.skipped, strict)
     write_vectors(found, output_path)
