@@ -15,7 +15,7 @@ import click
 
 from nbspam.cli import options, output
 from nbspam.cli.frame import Decorator, command_group, say
-from nbspam.errors import EmptyError, InputError, ModelFileError, UsageError
+from nbspam.errors import EmptyError, ModelFileError, UsageError
 from nbspam.printing import Extent, tracked
 from nbspam.settings import Settings, SettingsChoices, as_learned, settings_for
 from nbspam.sources import files
@@ -95,6 +95,11 @@ class LabelledSources(NamedTuple):
         from nbspam.tokens.people import knowing_sent_mail
 
         return knowing_sent_mail(settings, self.sent, self.paths)
+
+    def settings_and_items(self, choices: SettingsChoices) -> tuple[Settings, Iterator[Item]]:
+        """Return the settings by which they are learned, and the items; raises NbspamError."""
+        settings, items = settings_for(self.items(), choices, self.reading.listener)
+        return self.knowing_sent_mail(settings), items
 
 
 class TableListener(files.Rememberer):
@@ -270,16 +275,6 @@ def question_options(*reading_and_prior: Decorator) -> Decorator:
     return options.filling(Question, "question", *asked, *reading_and_prior)
 
 
-def check_label_column(reading: SourceOptions) -> None:
-    """Raise InputError if a table of texts was read whose column of classes is unknown."""
-    heard = reading.listener
-    if isinstance(heard, TableListener) and heard.columns.text and heard.columns.label is None:
-        raise InputError(
-            "train: no column that is known to hold classes; name one by --label-column, of:"
-            f" {files.listed(heard.names)}"
-        )
-
-
 # --- items and rows --------------------------------------------------------------------------
 
 
@@ -333,17 +328,6 @@ def _labelled_items(
     else:
         parts = [("", read_items([path for _, path in starts.values()], options=reading))]
     return items_together(read_once(parts, starts), reading.listener)
-
-
-def settings_and_items(
-    corpus: LabelledSources, choices: SettingsChoices
-) -> tuple[Settings, Iterator[Item]]:
-    """Return the settings by which labelled sources are learned, and their items.
-
-    Raises InputError and UsageError.
-    """
-    settings, items = settings_for(corpus.items(), choices, corpus.reading.listener)
-    return corpus.knowing_sent_mail(settings), items
 
 
 def _items_at(

@@ -203,7 +203,14 @@ def print_trial(
     interval_seed = form.seed if form.intervals else None
     _show(trial, form, interval_seed)
     if form.plot is not None:
-        _draw(trial, form.plot, what)
+        from nbspam.evaluation.figures import sketch, views_of
+        from nbspam.evaluation.pictures import sheet
+
+        views = views_of(trial)
+        if form.plot == "-":
+            click.echo("\n" + sketch(views))
+        else:
+            output.write_picture(sheet(views, what), form.plot)
     if form.report is not None and witness is not None:
         from nbspam.evaluation.pages import quality_page
 
@@ -293,7 +300,7 @@ def _trial_of_items(
     from nbspam.evaluation import judging, online
 
     way, seed, with_curve, witness = how
-    settings, items = inputs.settings_and_items(corpus, training)
+    settings, items = corpus.settings_and_items(training)
     if way.online:
         policy, seen = way.policy or "everything", how.watched(items)
         return online.judge_online(seen, settings, policy, way.order, seed, jobs, witness)
@@ -303,17 +310,6 @@ def _trial_of_items(
     reading = corpus.reading._replace(learned=settings.columns)
     test_items = how.watched(inputs.items_of_sources([str(way.test)], reading))
     return judging.judge_split(items, test_items, settings, jobs, with_curve, witness)
-
-
-def _draw(trial: "Trial", path: str, what: str) -> None:
-    """Draw a trial into a file or, for -, on this terminal; what: is judged, for the title."""
-    from nbspam.evaluation.figures import sketch, views_of
-    from nbspam.evaluation.pictures import sheet
-
-    if path == "-":
-        click.echo("\n" + sketch(views_of(trial)))
-    else:
-        output.write_picture(sheet(views_of(trial), what), path)
 
 
 # --- cutoffs ---------------------------------------------------------------------------------
@@ -464,7 +460,7 @@ def doubts_command(
     from nbspam.evaluation.doubts import find_doubts
 
     output.refuse_two({"--json": as_json, "-0": null})
-    settings, items = inputs.settings_and_items(corpus, SettingsChoices())
+    settings, items = corpus.settings_and_items(SettingsChoices())
     found = find_doubts(items, settings, _labels_told(model_path), jobs)
     output.report_skipped(found.skipped, strict)
     if not found.found:

@@ -11,7 +11,7 @@ from nbspam.arrays import today
 from nbspam.cli import inputs, options, output, training_options
 from nbspam.cli.frame import is_quiet, subcommand
 from nbspam.cli.judging import print_answers
-from nbspam.errors import NotTrainedError, UsageError
+from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.printing import amount_text
 from nbspam.settings import (
     FEATURES,
@@ -23,6 +23,7 @@ from nbspam.settings import (
     check_unbounded,
     first_is_text,
 )
+from nbspam.sources.files import listed
 from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
@@ -86,15 +87,25 @@ def learn_sources(
     import_module("numpy")
     from nbspam.classifier import training as library
 
-    settings, items = inputs.settings_and_items(corpus, training)
+    settings, items = corpus.settings_and_items(training)
     try:
         learned = library.learn_items(items, settings, jobs, today(), bounds)
     except NotTrainedError:
         if not corpus.labels.paths:
-            inputs.check_label_column(corpus.reading)
+            check_label_column(corpus.reading)
         raise
     output.report_skipped(learned.skipped, strict)
     return learned
+
+
+def check_label_column(reading: SourceOptions) -> None:
+    """Raise InputError if a table of texts was read whose column of classes is unknown."""
+    heard, columns = reading.listener, reading.listener.columns
+    if isinstance(heard, inputs.TableListener) and columns.text and columns.label is None:
+        raise InputError(
+            "train: no column that is known to hold classes; name one by --label-column, of:"
+            f" {listed(heard.names)}"
+        )
 
 
 def _learn_unlabelled(
@@ -238,7 +249,7 @@ def shard_command(
     from nbspam.counts.shards import Shard, count_shard
     from nbspam.store.merging import save_part
 
-    settings, items = inputs.settings_and_items(corpus, training)
+    settings, items = corpus.settings_and_items(training)
     if settings.model in FEATURES:
         raise UsageError(
             f"shard: --model {settings.model} needs all documents at once; use: nbspam train"

@@ -54,15 +54,9 @@ def distributions(model: Estimator, whole: bool = True) -> Iterator[Distribution
 
     whole: also the tables of pairs and triples of columns, of which AODE and A2DE have many.
     """
-    if not isinstance(model, BayesianNetwork):  # in which the class may have parents
-        prior = np.exp(model.class_log_prior_)
-        yield Distribution((model.n_features_in_,), (), model.class_count_, prior)
-    yield from _of_columns(model, whole)
-
-
-def _of_columns(model: Estimator, whole: bool) -> Iterator[Distribution]:
-    """Yield the distributions beside P(class)."""
     given = (model.n_features_in_,)
+    if not isinstance(model, BayesianNetwork):  # in which the class may have parents
+        yield Distribution(given, (), model.class_count_, np.exp(model.class_log_prior_))
     match model:
         case CategoricalNB():
             yield from _of_values(model.levels_, model.level_count_, model.level_log_prob_)
@@ -90,7 +84,13 @@ def _of_columns(model: Estimator, whole: bool) -> Iterator[Distribution]:
             if whole and isinstance(model, A2DE):
                 yield from _of_triples(model)
         case AKDE():
-            yield from _of_rows(model)
+            # What is given parents too is counted for each row asked.
+            levels, rows = Levels(model.levels_), model.rows_
+            cells = levels.cells(rows[:, :-1], "distributions")
+            n_classes = len(model.classes_)
+            count = count_cells(cells, levels.total, rows[:, -1], model.row_count_, n_classes)
+            log_prob = levels.log_shares(count, model.added_)
+            yield from _of_values(model.levels_, count, log_prob)
         case BayesianNetwork():
             yield from _of_network(model)
 
@@ -193,15 +193,6 @@ def _of_triples(model: A2DE) -> Iterator[Distribution]:
             count = model.triple_count_[:, slices[first]][(..., *place)]
             probability = np.exp(given).transpose(1, 0, 2, 3)
             yield Distribution((column,), of, count, probability)
-
-
-def _of_rows(model: AKDE) -> Iterator[Distribution]:
-    """Yield P(column given class); what is given parents too is counted for each row asked."""
-    levels, rows = Levels(model.levels_), model.rows_
-    cells = levels.cells(rows[:, :-1], "distributions")
-    n_classes = len(model.classes_)
-    count = count_cells(cells, levels.total, rows[:, -1], model.row_count_, n_classes)
-    yield from _of_values(model.levels_, count, levels.log_shares(count, model.added_))
 
 
 def _of_network(model: BayesianNetwork) -> Iterator[Distribution]:

@@ -228,7 +228,10 @@ class UnlabelledDocuments:
         else:
             seen = logsumexp(joint)
             share = np.exp(joint - seen)
-        of_known, log_prior = self._of_known(model), _log_prior_of_tokens(model)
+        of_known, log_prior = 0.0, _log_prior_of_tokens(model)
+        if self.known is not None:
+            n, x, tables = self.known.class_count_, self.known.feature_count_, model.tables()
+            of_known = float(n @ tables.intercept + (x.T * tables.weight).sum())
         likely = of_known + self.weight * float(seen.sum())
         return Expected(share, joint, likely, log_prior, of_known, self.weight)
 
@@ -247,14 +250,6 @@ class UnlabelledDocuments:
     def change(self, new: LinearModel, old: LinearModel) -> float:
         """Return the largest change of a token's probability in a class."""
         return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
-
-    def _of_known(self, model: LinearModel) -> float:
-        """Return the log-likelihood of labelled documents, nats."""
-        if self.known is None:
-            return 0.0
-        tables = model.tables()
-        n, x = self.known.class_count_, self.known.feature_count_
-        return float(n @ tables.intercept + (x.T * tables.weight).sum())
 
 
 def _log_prior_of_tokens(model: LinearModel) -> float:

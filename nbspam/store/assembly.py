@@ -98,17 +98,13 @@ def messages_of_model(classifier: Classifier) -> ModelMessages:
 
 def messages_after(base: Classifier, changes: Sequence[LabelChange]) -> list[ModelMessages]:
     """Return the messages that changes do not touch, and the messages learned after them."""
-    touched = [change.digest for change in changes]
-    return [messages_of_model(base).without(touched), _part_of_changes(changes)]
-
-
-def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
     last = {change.digest: change for change in changes}
+    untouched = messages_of_model(base).without([*last])
     learned = [change for change in last.values() if change.after is not None]
     messages = messages_of_changes(learned)
     seen = [change for change in changes if change.after is not None]
     tokens = [change.document.tokens for change in seen]
-    return ModelMessages(
+    changed = ModelMessages(
         messages.digests,
         messages.labels,
         np.array([change.day for change in learned], np.uint16),
@@ -120,6 +116,7 @@ def _part_of_changes(changes: Sequence[LabelChange]) -> ModelMessages:
             np.array([change.day for change in seen], np.uint16), [len(keys) for keys in tokens]
         ),
     )
+    return [untouched, changed]
 
 
 def assembled(
