@@ -357,15 +357,14 @@ class BatchJudge:
             if self._users is not None:
                 with contextlib.suppress(UserError):
                     models.insert(0, model_in(self._users.folder, user))
-            found[user] = [lists for lists in map(self._lists_beside, models) if lists is not None]
+            beside = []
+            for path in models:
+                try:
+                    beside.append(self._lists.beside(path))
+                except InputError as error:
+                    self._on_trouble(InputError(f"{error}; until then, none of its lines counts"))
+            found[user] = [lists for lists in beside if lists is not None]
         return found
-
-    def _lists_beside(self, model: str) -> addresses.AddressLists | None:
-        try:
-            return self._lists.beside(model)
-        except InputError as error:
-            self._on_trouble(InputError(f"{error}; until then, none of its lines counts"))
-            return None
 
     def _own_counts(self, cases: Sequence[AskedMessage]) -> list[OwnCounts | None]:
         """Return the counts of each message's user, None for the site's model."""

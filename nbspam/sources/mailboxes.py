@@ -386,17 +386,13 @@ class UrlTree(FolderTree):
         if self._last is None or self._last[0] != place:
             folder = asked_again(path, lambda: _visible(_entries(*file_system(path))))
             self._last = place, folder
-            self._advise(folder)
+            self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
+            if self._n_single > _MANY:
+                self._listener.notice(
+                    f"more than {_MANY:,} files of one message each; every one is a request of its"
+                    " own, a million take hours; pack them into mbox, tar or parquet files"
+                )
         return self._last[1]
-
-    def _advise(self, folder: Folder) -> None:
-        """Advise to pack many files of one message each."""
-        self._n_single += sum(file_kind(name) == "eml" for name in folder.files)
-        if self._n_single > _MANY:
-            self._listener.notice(
-                f"more than {_MANY:,} files of one message each; every one is a request of its"
-                " own, a million take hours; pack them into mbox, tar or parquet files"
-            )
 
     def identity(self, path: str) -> str:
         """Return the URL, because object stores have no links."""
