@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import CLASSES, corpus_parser
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
@@ -39,7 +39,7 @@ class Messages(NamedTuple):
     y: np.ndarray  # (n_docs,) 1 is spam
 
 
-# Labels (0 ham, 1 spam, 2 unsure) and scores (the higher, the likelier spam) of messages.
+# Labels (0 ham, 1 spam, 2 unsure) and scores (log-odds of spam, nats) of messages.
 Answers = tuple[np.ndarray, np.ndarray]
 # Learns some messages and answers others; both are given by number.
 Peer = Callable[[Messages, np.ndarray, np.ndarray], Answers]
@@ -84,7 +84,7 @@ def ask_bogofilter(folder: str, paths: list[str]) -> Answers:
 
 def bogofilter_answers(verdicts: list[list[str]]) -> Answers:
     label = np.array(["HSU".index(letter) for letter, _ in verdicts])
-    return label, np.array([float(score) for _, score in verdicts])
+    return label, logit([float(spam) for _, spam in verdicts])
 
 
 def bogofilter_online(mail: Messages) -> Answers:
@@ -121,7 +121,7 @@ def scikit_learn(*steps: Any) -> Peer:
         pipeline.fit(texts[learned], mail.y[learned])
         asked = texts[judged]
         if hasattr(pipeline, "predict_proba"):
-            return pipeline.predict(asked), pipeline.predict_proba(asked)[:, 1]
+            return pipeline.predict(asked), logit(pipeline.predict_proba(asked)[:, 1])
         return pipeline.predict(asked), pipeline.decision_function(asked)
 
     return peer
@@ -139,7 +139,7 @@ def naive_bayes_online(mail: Messages) -> Answers:
         if i:
             spam[i] = model.predict_proba(X[i])[0, 1]
         model.partial_fit(X[i], mail.y[i : i + 1], classes=[0, 1])
-    return (spam > 0.5).astype(int), spam
+    return (spam > 0.5).astype(int), logit(spam)
 
 
 # --- all programs -------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def every_other(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def row(name: str, y: np.ndarray, label: np.ndarray, score: np.ndarray, seconds: float) -> str:
     """Return a program's line in the table."""
-    probability = None if "SVM" in name else expit(score) if name == "nbspam" else score
+    probability = None if "SVM" in name else expit(score)
     evaluation = evaluate(
         y, label, CLASSES, other_answers=("unsure",), score=score, probability=probability
     )
@@ -215,7 +215,7 @@ def main() -> None:
         seconds = time.perf_counter() - start
         print(row(name, y, label, score, seconds), flush=True)
         if name == "bogofilter":
-            print(row("bogofilter, cut at 0.5", y, (score >= 0.5).astype(int), score, seconds))
+            print(row("bogofilter, cut at 0.5", y, (score >= 0).astype(int), score, seconds))
 
 
 if __name__ == "__main__":

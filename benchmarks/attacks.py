@@ -109,7 +109,7 @@ def by_bogofilter(messages: Iterable[bytes], folder: str) -> Shares:
         paths.append(f"{folder}/{number}")
         Path(paths[-1]).write_bytes(data)
     label, score = ask_bogofilter(folder, paths)
-    passed = label != CLASSES.index("spam"), score <= 0.5
+    passed = label != CLASSES.index("spam"), score <= 0
     return [100 * float(np.mean(each)) for each in passed]
 
 

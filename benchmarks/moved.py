@@ -106,8 +106,8 @@ def by_nbspam(
     return Errors(100 * (1 - auc(y, score)), wrong, expected_calibration_error(y, p))
 
 
-def by_peer(peer: Peer, cut: float) -> Judge:
-    """Return the judge that asks another program, whose scores above `cut` mean spam."""
+def by_peer(peer: Peer) -> Judge:
+    """Return the judge that asks another program."""
 
     def judge(
         of: Collection, learned: np.ndarray, other: Collection, judged: np.ndarray
@@ -116,7 +116,7 @@ def by_peer(peer: Peer, cut: float) -> Judge:
         y = np.concatenate([of.corpus.y[learned], other.corpus.y[judged]])
         n = len(learned)
         _, score = peer(Messages(items, y), np.arange(n), np.arange(n, len(items)))
-        wrong = 100 * float(np.mean((score > cut) != y[n:]))
+        wrong = 100 * float(np.mean((score > 0) != y[n:]))
         return Errors(100 * (1 - auc(y[n:], score)), wrong, float("nan"))
 
     return judge
@@ -195,9 +195,9 @@ def main() -> None:
     options = parser.parse_args()
     judges: dict[str, Judge] = {"nbspam": by_nbspam}
     if options.peers:
-        judges["SVM"] = by_peer(support_vectors, 0)
+        judges["SVM"] = by_peer(support_vectors)
         if shutil.which("bogofilter"):
-            judges["bogofilter"] = by_peer(bogofilter, 0.5)
+            judges["bogofilter"] = by_peer(bogofilter)
     with tempfile.TemporaryDirectory() as scratch:
         mails = list(collections(options.corpus, Path(scratch)))
         print(f"{'':36}{'1-AUC %':>9}{'wrong %':>9}{'ECE':>9}")

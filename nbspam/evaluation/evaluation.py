@@ -85,8 +85,8 @@ def evaluate(
     """Return all measures of a run, with bootstrap intervals if rng is given.
 
     y_true, y_pred: (n_docs,) numbers of classes and answers.  other_answers: names of the
-    answers numbered after the classes; they are neither right nor errors.  score: (n_docs,),
-    the higher, the likelier class 1; by default P(class 1).  probability: (n_docs, n_classes),
+    answers numbered after the classes; they are neither right nor errors.  score: (n_docs,)
+    log-odds of class 1, nats; by default P(class 1).  probability: (n_docs, n_classes),
     or (n_docs,) of class 1.  cost, risk: (n_docs,).
     """
     answers = (*classes, *other_answers)
