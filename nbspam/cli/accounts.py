@@ -170,7 +170,7 @@ def setup_command(
 
     ACCOUNT is imaps://USER@HOST/, or the NAME of a table [account.NAME] in the configuration
     file.  The junk folder is learned as spam, inbox and archive as ham; if they are large, a
-    sample by date.  The newest hundred of the inbox are judged.  Nothing in the account changes.
+    sample by date.  The newest mail of the inbox is judged.  Nothing in the account changes.
 
     \b
     nbspam setup imaps://ann@mail.example.org/
