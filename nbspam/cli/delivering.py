@@ -130,7 +130,7 @@ def filter_command(
     "--spam-folder",
     metavar="NAME",
     help="Folder for spam.  [default: found by its use or usual name]  In a Maildir, .Spam, or"
-    " else .Junk or .Junk E-mail if it exists, in small letters too, or ../Junk beside a Maildir"
+    " else .Junk or the like if it exists, in small letters too, or ../Junk beside a Maildir"
     " INBOX; in an account, the folder that its server or its name calls junk.",
 )
 @click.option(

@@ -173,9 +173,9 @@ def relabel_command(
     """Move messages to the class they belong to.
 
     SOURCE is a message or a whole folder.  Messages that the model never learned are learned
-    as that class.  A class that the model does not have is refused, unless --new-class is given.
-    From then on the model never doubts the class of these messages, because a person gave it.
-    So the command also confirms the class that messages have already.
+    as that class.  The model never doubts a class given by this command, so it also confirms
+    the class that messages have already.  A class that the model does not have is refused,
+    unless --new-class is given.
 
     \b
     nbspam relabel --to ham message.eml
