@@ -12,6 +12,11 @@ from support import HAM, SPAM, complains
 
 def test_commands_say_what_happened(nbspam, trained, folder):
     new, work = SPAM + b"new\n", "nbspam: work: a new class; the model had ham, spam\n"
+    spam, policy = b"Subject: cheap lunch\n\ncheap pills for lunch\n", ("--policy", "error")
+    assert nbspam("classify", stdin=spam)[1] == "ham\t0.425817\t-\n"  # the cutoff is 2/3
+    assert nbspam("update", *policy, "--ham", "-", stdin=spam)[1] == "right already 1\n"
+    assert nbspam("update", *policy, "--spam", "-", stdin=spam)[1] == "learned 1\n"
+    assert nbspam("unlearn", stdin=spam)[1] == "un-learned 1\n"
 
     assert nbspam("update", "--spam", "-", stdin=new) == (0, "learned 1\n", "")
     answer = nbspam.json("update", "--spam", "-", stdin=new)
@@ -21,21 +26,11 @@ def test_commands_say_what_happened(nbspam, trained, folder):
     assert nbspam("relabel", "--to", "spam", stdin=new) == (0, "moved 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "un-learned 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "not known 1\n", "")
-    ham = HAM + b"again\n"
-    assert nbspam("update", "--policy=error", "--ham", "-", stdin=ham)[1] == "right already 1\n"
     result = nbspam("update", "--label", "work=-", "--new-class", stdin=new)
     assert result == (0, "learned 1\n", work)
     assert nbspam("update", folder) == (0, "already known 4\n", "")
     assert nbspam("relabel", "--to", "work", folder / "ham") == (0, "moved 2\n", "")
     assert load(str(trained)).classes == ("spam", "work")
-
-
-def test_a_policy_asks_whether_the_verdict_is_right(nbspam, trained):
-    spam = b"Subject: cheap lunch\n\ncheap pills for lunch\n"
-    assert nbspam("classify", stdin=spam)[1] == "ham\t0.425817\t-\n"  # the cutoff is 2/3
-    ham = "update", "--policy", "error", "--ham", "-"
-    assert nbspam(*ham, stdin=spam)[1] == "right already 1\n"
-    assert nbspam(*ham[:3], "--spam", "-", stdin=spam)[1] == "learned 1\n"
 
 
 def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, trained, folder):
@@ -159,13 +154,12 @@ def test_an_allowed_sender_is_ham_if_the_trusted_server_says_that_it_is_genuine(
         assert complains(again, 0, f"--forget {SENDER}: not on the lists"), form
     assert label(nbspam, SIGNED) == "spam"
 
-
-def test_a_denied_domain_is_spam_whoever_signs(nbspam, trained):
-    data = b"From: ann@lunch.example.com\n" + HAM
+    data = b"From: ann@lunch.example.com\n" + HAM  # whoever signs it
     assert label(nbspam, data) == "ham"
     assert nbspam("deny", "Example.com", "list:news.example")[0] == 0
     assert label(nbspam, data) == "spam"
-    assert nbspam("deny")[1] == "deny\texample.com\ndeny\tlist:news.example\n"
+    listed = "deny\texample.com\ndeny\tlist:news.example\ntrust\tmx.example.org\n"
+    assert nbspam("deny")[1] == listed
 
 
 @pytest.mark.parametrize("costs", [(), ("--fp-cost", "2")])

@@ -32,7 +32,7 @@ from nbspam.cli.options import (
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
-from support import HAM, SPAM, complains, run_nbspam, write_files
+from support import SPAM, complains, run_nbspam, write_files
 
 
 def test_a_word_becomes_a_value():
@@ -71,20 +71,13 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
             assert ";" in refused.value.message
 
 
-def test_shares_are_one_value():
+def test_shares_and_labels_are_one_value():
     assert shares(None, None, [("spam", 0.8), ("ham", 0.2)]) == {"spam": 0.8, "ham": 0.2}
     assert shares(None, None, ["estimated"]) == "estimated"
     assert shares(None, None, []) is None
     with pytest.raises(click.BadParameter, match="estimated: not NAME=P"):
         shares(None, None, ["estimated", ("spam", 0.8)])
-
-
-# --- options that fill one value -------------------------------------------------------------
-
-
-def test_labels_come_in_a_fixed_order():
     labels = Labels(spam=("s",), ham=("h", "i"), named=(("work", "w"),))
-
     assert labels.paths == [("spam", "s"), ("ham", "h"), ("ham", "i"), ("work", "w")]
 
 
@@ -142,7 +135,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(
     assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
 
 
-def test_models_may_be_below_home_and_verbose_names_the_file(nbspam, trained, config, monkeypatch):
+def test_paths_may_be_below_home_if_there_is_any(nbspam, trained, config, monkeypatch):
     config.write_text('[common]\nmodel-file = "~/m.nbspam"\nverbose = true\n')
     monkeypatch.delenv("NBSPAM_MODEL")
     monkeypatch.setenv("HOME", str(trained.parent))
@@ -157,10 +150,8 @@ def test_models_may_be_below_home_and_verbose_names_the_file(nbspam, trained, co
     assert nbspam("update", "--label=spam=~/new.eml")[1] == "already known 1\n"
     assert nbspam("explain", "-q", "--report=~/page.html", "~/new.eml")[0] == 0
     assert trained.with_name("page.html").exists()
-
-
-def test_without_a_home_folder_the_model_is_to_be_given(nbspam, trained, monkeypatch):
-    for name in ("HOME", "XDG_DATA_HOME", "NBSPAM_MODEL"):
+    config.unlink()
+    for name in ("HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name)
     # As expanduser says it of a user that the system does not know.
     monkeypatch.setattr(os.path, "expanduser", str)
@@ -212,8 +203,7 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
         assert nbspam("classify", "--no-config", stdin=SPAM)[0] == 0
         assert nbspam("classify", "--help")[0] == nbspam("help", "classify")[0] == 0
 
-
-def test_a_wrong_file_stops_only_the_commands_that_it_concerns(nbspam, trained, config):
+    # It stops only the commands that it concerns.
     config.write_text("[common]\ncv = 5\n[eval]\nfp-cots = 2\n[filter]\nsure = 2\n")
     assert nbspam("predict", stdin=SPAM)[0] == 0
     assert complains(nbspam("eval"), 2, "[eval] fp-cots: no such option")
@@ -239,26 +229,20 @@ def new(tmp_path):
     return sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
 
 
-def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, new, folder):
+def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, new, folder, tmp_path):
     assert nbspam("update", *new)[:2] == (1, "skipped 3\n")
     assert nbspam("update", "--spam", *new) == (0, "learned 3\n", "")
     result = nbspam("update", "--spam", new[0], "--spam", *new[1:], "-", stdin=SPAM + b"x")
     assert result == (0, "learned 1, already known 3\n", "")
     assert load(str(trained)).table.class_count.tolist() == [2, 6]
-    # Folders that state classes keep theirs.
+    # Folders and tables that state classes keep theirs, and a folder without any is skipped.
     assert nbspam("update", "--ham", *new, folder)[1] == "already known 4, moved 3\n"
-
-
-def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
-    nbspam, trained, folder, new, tmp_path
-):
     (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\n")
     status, out, err = nbspam("update", "--spam", new[0], tmp_path / "t.csv", new[0].parent)
-    assert (status, out) == (1, "learned 2, skipped 2\n")
+    assert (status, out) == (1, "learned 1, moved 1, skipped 2\n")
     assert "no label" in err
-
     two = ("--ham", new[1], "--spam", new[2], tmp_path / "t.csv", folder)
-    assert nbspam("update", *two)[:2] == (0, "learned 2, already known 5\n")
+    assert nbspam("update", *two)[:2] == (0, "already known 6, moved 1\n")
 
 
 def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeypatch):
@@ -298,56 +282,44 @@ def options(command):
     return [each for each in command.params if isinstance(each, click.Option)]
 
 
-def test_without_a_command_the_commands_are_listed_each_in_one_group(nbspam):
+def test_without_a_command_the_commands_are_listed_each_in_one_group_and_by_a_sentence(nbspam):
     assert len({*COMMANDS}) == len(COMMANDS)
     assert len({*TABLE_COMMANDS}) == len(TABLE_COMMANDS)
     assert set(LEAVES) == {*COMMANDS, *(f"table {name}" for name in TABLE_COMMANDS)} - {"table"}
     assert nbspam() == nbspam("--help") == nbspam("help")
     assert nbspam("table") == nbspam("table", "--help") == nbspam("help", "table")
 
-
-@pytest.mark.parametrize(("words", "groups"), [((), COMMAND_GROUPS), (("table",), TABLE_GROUPS)])
-def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, groups):
-    out = nbspam.out(*words, "--help")
-    assert TITLE.findall(out)[: len(groups)] == [*groups]
-    assert "..." not in out.split("\n", 1)[1]
-    text = " ".join(out.split())
-    for name in chain.from_iterable(groups.values()):
-        command = LEAVES.get(" ".join([*words, name])) or cli.get_command(None, name)
-        assert f" {name} {summary(command)}" in text, name
-        assert summary(command).endswith("."), name
-    assert max(map(len, out.splitlines())) <= 80
+    for words, groups in ((), COMMAND_GROUPS), (("table",), TABLE_GROUPS):
+        out = nbspam.out(*words, "--help")
+        assert TITLE.findall(out)[: len(groups)] == [*groups]
+        assert "..." not in out.split("\n", 1)[1]
+        text = " ".join(out.split())
+        for name in chain.from_iterable(groups.values()):
+            command = LEAVES.get(" ".join([*words, name])) or cli.get_command(None, name)
+            assert f" {name} {summary(command)}" in text, name
+            assert summary(command).endswith("."), name
+        assert max(map(len, out.splitlines())) <= 80
 
 
-def test_the_whole_help_lists_every_option_once_and_each_in_a_sentence(nbspam):
-    for name in LEAVES:
-        out = nbspam.out("help", *name.split())
-        command = LEAVES[name]
-
+def test_help_lists_every_option_in_a_sentence_those_that_users_need_most_first(nbspam):
+    for name, command in LEAVES.items():
+        whole = nbspam.out("help", *name.split())
         assert f"nbspam {name}" in command.help  # an example
-        assert TITLE.findall(out)[-1] == COMMON
-        listed = re.findall(r"^  (-[^\s,]+)", out.split(":\n", 1)[1], re.MULTILINE)
+        assert TITLE.findall(whole)[-1] == COMMON
+        listed = re.findall(r"^  (-[^\s,]+)", whole.split(":\n", 1)[1], re.MULTILINE)
         assert sorted(listed) == sorted([*(each.opts[0] for each in options(command)), "-h"])
 
-    for name, command in LEAVES.items():
-        for each in options(command):
-            sentence = each.help.split("  ")[0]
-            assert re.match("[A-Z]|[a-z]+, ", sentence), (name, each.opts)
-            assert sentence.endswith(".") or "  [default: " in each.help, (name, each.opts)
-
-
-def test_help_begins_with_the_options_that_users_need_most(nbspam):
-    for name in LEAVES:
         out = nbspam.out(*name.split(), "--help")
-        command = LEAVES[name]
         names = [each for option in options(command) for each in option.opts]
-
         assert len(command.first) <= 4
         assert set(command.first) <= set(names)
         assert bool(command.first) == (FIRST in TITLE.findall(out))
         assert max(map(len, out.splitlines())) <= 80
         for each in options(command):
             assert re.search(rf"(?<![\w-]){each.opts[0]}(?![\w-])", out), each.opts
+            sentence = each.help.split("  ")[0]
+            assert re.match("[A-Z]|[a-z]+, ", sentence), (name, each.opts)
+            assert sentence.endswith(".") or "  [default: " in each.help, (name, each.opts)
     for name in ["train", "shard", "table train"]:
         assert len(nbspam(*name.split(), "--help")[1].splitlines()) <= 60
 
@@ -388,10 +360,7 @@ def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
     again = run("relabel", "--to", "spam", "--files0-from", "-", stdin=names)
     assert again[1] == b"already known 12\n"
 
-
-def test_names_of_any_bytes_are_the_same_in_json_and_escaped_where_lines_end_in_newlines(
-    trained, box
-):
+    # They are the same in JSON, and escaped where lines end in newlines.
     _, out, _ = run("classify", "--json", box)
     names = {os.fsencode(json.loads(line)["name"]) for line in out.splitlines()}
     assert names == {os.path.join(box, name) for name in NAMES}
@@ -403,14 +372,6 @@ def test_names_of_any_bytes_are_the_same_in_json_and_escaped_where_lines_end_in_
     status, _, err = run("classify", box + b"\x1b/no\nsuch")
     assert (status, err.count(b"\n")) == (1, 1)
     assert b"\x1b" not in err
-
-
-def test_a_terminal_gets_no_raw_names(nbspam, trained, tmp_path, monkeypatch):
-    (tmp_path / "a\x1b[31m\n.eml").write_bytes(HAM)
-    path = str(tmp_path / "a\x1b[31m\n.eml")
-    assert "\x1b[31m\n" in nbspam("classify", "-0", path)[1]
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert "\x1b" not in nbspam("classify", "-0", path)[1]
 
 
 names = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name and name != b"-")
@@ -426,7 +387,10 @@ def test_a_list_of_names_is_read_back(tmp_path, listed, ends):
     assert [os.fsencode(name) for name in file_names_in(str(tmp_path / "list"))] == listed
 
 
-def test_lists_of_names_are_read_after_those_of_the_command_line(nbspam, trained, folder):
+def test_lists_of_names_are_read_after_those_of_the_command_line(
+    nbspam, trained, folder, monkeypatch
+):
+    (folder / "ham" / "1.eml").rename(folder / "ham" / "a\x1b[31m\n.eml")
     files = sorted(folder.rglob("*.eml"))
     listed = b"\0".join(os.fsencode(path) for path in files[1:]) + b"\0"
     both = nbspam("classify", files[0], "--files0-from", "-", stdin=listed)
@@ -444,6 +408,9 @@ def test_lists_of_names_are_read_after_those_of_the_command_line(nbspam, trained
         assert nbspam(*command, "--files0-from", "-") == (0, "", "")
     assert nbspam("update", "--files0-from", "-") == (0, "nothing to do\n", "")
     assert complains(nbspam("train", "--files0-from", "-"), 1, "nothing to read")
+    assert "\x1b[31m\n" in nbspam("classify", "-0", *files)[1]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert "\x1b" not in nbspam("classify", "-0", *files)[1]  # a terminal gets no raw names
 
 
 def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):

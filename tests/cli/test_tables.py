@@ -77,7 +77,7 @@ def test_a_table_that_is_given_twice_is_read_once_where_rows_have_classes(table,
     assert table.out("predict", *twice).count("\n") == 30
 
 
-def test_discretisation_is_chosen_and_shown(table, model):
+def test_discretisation_and_other_options_reach_the_model(table, model):
     for how, shown in (
         ("--discretise mdl", "x numeric, cut at 10"),
         ("--discretise width", "x numeric, cut at 2.4, 4.3"),
@@ -88,8 +88,6 @@ def test_discretisation_is_chosen_and_shown(table, model):
         assert shown in out
         assert "by tan" in out or "by categorical" in out
 
-
-def test_options_reach_the_model(table, model):
     def train(*options):
         return table("train", LIHANG, "--target", "Y", *options)[1]
 
@@ -135,24 +133,23 @@ def test_rows_without_a_class_and_empty_columns_are_left_out(table, model, tmp_p
     (tmp_path / "t.csv").write_text("x,e,y\n1,,a\n2,,b\n")
     assert complains(table("train", tmp_path / "t.csv", "--target", "y"), 0, "'e' is empty")
     assert table("classify", tmp_path / "t.csv")[0] == 0
-
-
-def test_of_many_classes_the_first_are_counted_by_name(table, model):
+    # Of many classes the first are counted by name.
     for n, more in ((21, "1 more class"), (23, "3 more classes")):
         rows = "".join(f"{k}.5,k{k:02}\n" for k in range(n))
-        out = table("train", "--target", "y", stdin=f"x,y\n{rows}".encode())[1]
-        line = out.split("\n")[0]
+        line = table("train", "--target", "y", stdin=f"x,y\n{rows}".encode())[1].split("\n")[0]
         assert line.startswith(f"read {n} rows (1 k00, 1 k01,")
         assert line.endswith(f"1 k19 and {more})")
 
 
-def test_a_cell_that_is_no_number_skips_its_row(table, model):
-    table("train", "--target", "y", stdin=NUMBERS.encode())
+def test_a_cell_that_is_no_number_skips_its_row_and_one_without_a_class_has_no_label(table, model):
+    table.out("train", "--target", "y", stdin=NUMBERS.encode())
     status, out, err = table("classify", stdin=b"x,z\n1,2\noops,2\n")
-
     assert complains((status, out, err), 1, "-#2", "x is 'oops', not a number")
     assert out.count("\n") == 1
     assert complains(table("explain", stdin=b"x,z\noops,2\n"), 1, "not a number")
+    for cell in ("", "?", "NA"):
+        unlabelled = f"x,z,y\n1.5,2,{cell}\n"
+        assert complains(table("eval", stdin=unlabelled.encode()), 1, "none has a label")
 
 
 # --- what is refused ---
@@ -199,13 +196,6 @@ def test_training_options_that_contradict_the_table_are_refused(table, model):
         refused = table("train", *options.split(), stdin=text.encode())
         assert complains(refused, status, *words)
         assert not model.exists()
-
-
-def test_rows_whose_class_is_missing_have_no_label(table):
-    table.out("train", "--target", "y", stdin=NUMBERS.encode())
-    for cell in ("", "?", "NA"):
-        unlabelled = f"x,z,y\n1.5,2,{cell}\n"
-        assert complains(table("eval", stdin=unlabelled.encode()), 1, "none has a label")
 
 
 def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model):
@@ -390,14 +380,20 @@ def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):
     (tmp_path / "x.csv").write_text("text\nx\n")
     out = nbspam("train", "--spam", tmp_path / "x.csv", "--ham", tickets, "-m", tmp_path / "m")[1]
     assert out.splitlines()[1] == "  text in 'text'"
-    # A model of dependent tokens remembers them too.
-    columns = ("--text-column", "title", "--label-column", "queue", "--model", "aode")
-    assert "text in 'title'" in nbspam("train", tickets, *columns)[1]
+    # A model of dependent tokens remembers them too, and unlabelled tables need no classes.
+    columns = ("--text-column", "title", "--label-column", "queue")
+    assert "text in 'title'" in nbspam("train", tickets, *columns, "--model", "aode")[1]
     assert "title" in nbspam("info")[1]
     assert nbspam("classify", tickets)[1].count("\n") == 4
+    (tmp_path / "more.csv").write_text("title,body\nprice,the cost of it\nbroken,it stops\n")
+    more = ("--unlabelled", tmp_path / "more.csv", "--unlabelled-weight", "0.5", "--min-df", "1")
+    out = nbspam("train", tickets, *columns, "--text-column", "body", *more)[1]
+    assert "read 4 labelled, 2 unlabelled\n  text in 'title', 'body'; class in 'queue'\n" in out
 
 
-def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
+def test_columns_survive_export_and_merge_and_every_command_remembers_them(
+    nbspam, tickets, model, tmp_path
+):
     text = nbspam("export")[1]
     assert nbspam("import", "-", "-m", tmp_path / "copy", stdin=text.encode())[0] == 0
     assert (tmp_path / "copy").read_bytes() == model.read_bytes()
@@ -406,8 +402,6 @@ def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
     wrong = text.replace('"text": ["title", "body"]', '"text": [1]').encode()
     assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: settings: columns")
 
-
-def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     (tmp_path / "new.csv").write_text("body,title\nwhat does it cost,price\n")
     whole = nbspam("classify", tmp_path / "new.csv")[1]
     assert whole.startswith("sales\t")
@@ -422,15 +416,13 @@ def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     assert nbspam("update", tickets)[1] == "already known 3, moved 1\n"
 
 
-def test_a_table_without_a_known_column_of_classes_is_refused_with_its_columns(nbspam, tickets):
+def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(nbspam, tickets):
     answer = nbspam("train", tickets, "--text-column", "body")
     said = "train: no column that is known to hold classes; name one by --label-column, of: nr,"
     assert complains(answer, 1, said)
     labels = nbspam("train", "--spam", tickets, "--text-column", "body", "-m", "other")
     assert "--label-column" not in labels[2]
 
-
-def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(nbspam, tickets):
     whole = nbspam("classify", tickets)[1]
     body = nbspam("classify", tickets, "--text-column", "body")[1]
     assert [line.split("\t")[0] for line in body.splitlines()] == ["sales", "help"] * 2
@@ -444,15 +436,6 @@ def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(
     assert [line.split("\t")[2] for line in out.splitlines()] == ["1", "2", "3", "4"]
     out = nbspam("explain", tickets, "--id-column", "nr", "--json")[1]
     assert json.loads(out.splitlines()[2])["name"] == "3"
-
-
-def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, model):
-    (tmp_path / "more.csv").write_text("title,body\nprice,the cost of it\nbroken,it stops\n")
-    columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
-    more = ("--unlabelled", tmp_path / "more.csv", "--unlabelled-weight", "0.5", "--min-df", "1")
-    model.unlink()
-    out = nbspam.out("train", tickets, *columns, *more)
-    assert "read 4 labelled, 2 unlabelled\n  text in 'title', 'body'; class in 'queue'\n" in out
 
 
 def test_the_library_remembers_columns_too(tmp_path):

@@ -6,8 +6,11 @@ from nbspam.delivery.account_look import LeftMessage, Need, PlacedMessage, need_
 from nbspam.delivery.maildir import MOVING
 
 
-def placed(place, keyword="", is_read=False, is_known=False):
-    return PlacedMessage("folder", 1, 1, 1, place, keyword, is_read or bool(keyword), is_known)
+def placed(place, keyword="", is_read=False, **more):
+    return PlacedMessage("folder", 1, 1, 1, place, keyword, is_read or bool(keyword), **more)
+
+
+READ_COPY = placed("ham", is_read=True, is_delivered=True)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +21,7 @@ def placed(place, keyword="", is_read=False, is_known=False):
         (placed("ham", is_read=True), None, {"ham"}, Need.NOTHING),
         (placed("unsure"), None, {"unsure"}, Need.NOTHING),
         (placed("spam"), None, {"spam"}, Need.CHECK),
-        (placed("spam")._replace(is_lesson=True), None, {"spam"}, Need.SPAM),
+        (placed("spam", is_lesson=True), None, {"spam"}, Need.SPAM),
         (placed("ham", "spam"), None, {"ham"}, Need.SPAM),
         (placed("spam", "ham"), None, {"spam"}, Need.HAM),
         # a look that ended early was moving it
@@ -33,13 +36,8 @@ def placed(place, keyword="", is_read=False, is_known=False):
         (placed("ham", "spam"), LeftMessage("ham", "spam"), {"ham"}, Need.NOTHING),
         (placed("ham", is_known=True), LeftMessage("ham", "spam"), {"ham"}, Need.HAM),
         # it came with the headers of a known one
-        (placed("ham")._replace(is_delivered=True), LeftMessage("ham"), {"ham"}, Need.VERDICT),
-        (
-            placed("ham", is_read=True)._replace(is_delivered=True),
-            LeftMessage("ham"),
-            {"ham"},
-            Need.NOTHING,
-        ),
+        (placed("ham", is_delivered=True), LeftMessage("ham"), {"ham"}, Need.VERDICT),
+        (READ_COPY, LeftMessage("ham"), {"ham"}, Need.NOTHING),
         # its user moved it, or copied it
         (placed("ham"), LeftMessage("ham"), {"ham"}, Need.NOTHING),
         (placed("spam"), LeftMessage("ham"), {"spam"}, Need.SPAM),
