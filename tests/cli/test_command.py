@@ -83,16 +83,12 @@ def test_standard_error_has_nothing_by_itself_and_more_with_verbose(name, run):
         assert out == run(name)[0] != ""
 
 
-def test_quiet_silences_warnings_and_keeps_the_status(nbspam, trained, folder):
+def test_quiet_silences_warnings_of_which_five_are_named_else(nbspam, trained, folder, tmp_path):
     (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
     status, out, err = nbspam("classify", folder)
-
     assert (status, "skipped" in err) == (1, True)
     assert nbspam("classify", folder, "-q") == (status, out, "")
     assert complains(nbspam("classify", folder, "-q", "--strict"), 1, "3.eml")
-
-
-def test_of_many_odd_messages_five_are_named(nbspam, trained, tmp_path):
     write_files(tmp_path / "odd", {f"{n}.jpg": b"\xff\xd8\xff%d" % n for n in range(7)})
     *named, last = nbspam("classify", tmp_path / "odd")[2].splitlines()
     assert len(named) == 5
@@ -110,7 +106,7 @@ def options():
                 yield name, each
 
 
-def test_one_short_letter_means_one_thing():
+def test_a_letter_means_one_thing_and_each_option_has_a_variable_of_its_own():
     meanings = {}
     for _, each in options():
         (long, *_) = [opt for opt in each.opts if opt.startswith("--")] or ["-k of cluster"]
@@ -122,25 +118,18 @@ def test_one_short_letter_means_one_thing():
     assert all(len(names) == 1 for names in meanings.values()), meanings
     assert {"-m", "-q", "-v", "-n", "-j", "-o"} <= set(meanings)
 
-
-def test_every_command_that_has_a_model_takes_it_the_same_way():
+    # Every command that has a model takes it the same way.
     without = {"compare", "merge", "shard", "tokens", "lazy", "cluster", "help", "vectorize"}
     for name, command in LEAVES.items():
-        found = [each for each in command.params if each.name == "model_path"]
-        assert bool(found) == (name.split()[-1] not in without), name
-        for each in found:
+        models = [each for each in command.params if each.name == "model_path"]
+        assert bool(models) == (name.split()[-1] not in without), name
+        for each in models:
             assert each.opts == ["-m", "--model-file"]
             assert each.envvar == "NBSPAM_MODEL"
             assert each.default is default_model_path
 
-
-# --- the environment -------------------------------------------------------------------------
-
-
-def test_every_option_has_an_environment_variable_of_its_own():
     found = [(each.envvar, name) for name, each in options()]
     names = [envvar for envvar, _ in found if envvar != "NBSPAM_MODEL"]
-
     assert len(set(names)) == len(names)
     assert ("NBSPAM_TRAIN_MIN_DF", "train") in found
     assert ("NBSPAM_EVAL_QUIET", "eval") in found
@@ -226,8 +215,6 @@ def test_a_command_imports_what_it_needs_when_it_needs_it(trained):
         assert of_commands == {*modules.split()}, words
     assert not {*SLOW, "numpy"} & imported("help")  # which imports the module of every command
 
-
-def test_one_message_takes_few_modules(trained):
     for mail in (SPAM, b"Content-Type: text/html\n\n<p style='color: red'>buy <b>now</b>"):
         names = imported("classify", "-m", trained, mail=mail)
         assert sum(name.partition(".")[0] == "nbspam" for name in names) <= 45
@@ -305,8 +292,8 @@ def on_terminal(monkeypatch):
     return call
 
 
-def test_long_loops_show_bars_which_are_cleared(
-    on_terminal, trained, folder, tmp_path, monkeypatch
+def test_long_loops_show_bars_which_are_cleared_but_not_among_results_nor_in_pipes(
+    on_terminal, nbspam, trained, folder, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(progress, "_PAUSE", 0)
     places = {"FOLDER": folder, "MODEL": trained, "OTHER": tmp_path / "other"}
@@ -326,11 +313,7 @@ def test_long_loops_show_bars_which_are_cleared(
         assert CLEARED in shown[-10:]
         assert on_terminal(*line, "-q") == ""
 
-
-def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(
-    on_terminal, nbspam, trained, folder, monkeypatch
-):
-    assert on_terminal("classify", folder, delay=60) == ""
+    assert on_terminal("classify", folder, delay=60) == ""  # a quick command
 
     screen = Terminal()
     assert on_terminal("classify", folder, stdout=screen) == ""
@@ -341,22 +324,22 @@ def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(
     assert on_terminal("classify", folder) == ""
 
 
-def test_a_bar_is_cleared_before_the_line_that_says_why_a_command_ends(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+def terminal_of(monkeypatch):
+    """Let standard error be a terminal, on which bars are drawn at once; return it."""
+    found = Terminal()
+    monkeypatch.setattr(sys, "stderr", found)
     monkeypatch.setattr(progress, "DELAY", 0)
     monkeypatch.setenv("TERM", "xterm")
+    return found
 
+
+def test_a_bar_is_cleared_at_an_early_end_and_work_goes_on_without_its_terminal(monkeypatch):
+    terminal = terminal_of(monkeypatch)
     with frame._progress(prints_results_at_once=False):
         letters = tracked("ab", "letters")
         assert next(iter(letters)) == "a"
     assert CLEARED in terminal.text[-10:]
 
-
-def test_the_work_goes_on_if_the_terminal_of_its_bar_vanishes(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(progress, "_PAUSE", 0)
     letters = Watcher(0)("abc", "letters", Extent(lambda: 3))
 
@@ -380,23 +363,17 @@ def test_the_text_has_number_rate_and_time_left():
 
 
 def test_the_outer_of_loops_is_shown_and_worker_processes_draw_nothing(monkeypatch):
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    watcher, four = Watcher(0), Extent(lambda: 4)
+    terminal, watcher, four = terminal_of(monkeypatch), Watcher(0), Extent(lambda: 4)
     for _ in watcher("ab", "outer", four):
         assert list(watcher("cd", "inner", four)) == ["c", "d"]
 
     assert "outer" in terminal.text
     assert "inner" not in terminal.text
 
-    terminal, watcher = Terminal(), Watcher(0)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    parent = os.getpid()
+    before, parent, watcher = terminal.text, os.getpid(), Watcher(0)
     monkeypatch.setattr(os, "getpid", lambda: parent + 1)
-
     assert list(watcher("ab", "letters", Extent(lambda: 2))) == ["a", "b"]
-    assert terminal.text == ""
+    assert terminal.text == before
 
 
 def test_reading_is_measured_in_bytes_and_streams_have_no_size(folder, tmp_path):

@@ -47,15 +47,6 @@ def test_eval_reports_every_number_and_its_interval(nbspam, judged, some, model,
     assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
 
 
-def test_many_classes_lack_only_the_numbers_of_two_classes(nbspam, tmp_path):
-    table = tmp_path / "t.csv"
-    rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
-    table.write_text("label,text\n" + "\n".join(rows))
-    answer = nbspam.json("eval", table, "--cv", 3, "--intervals")
-    assert {name for name in NAMES if answer[name] is not None} == NAMES - OF_TWO_CLASSES
-    assert set(answer["intervals"]) == NAMES - OF_TWO_CLASSES - {"calibration_error"}
-
-
 def test_costs_decide_and_are_counted(judged, tmp_path):
     usual = judged("--cv", 3)
     dear = judged("--cv", 3, "--fp-cost", 99)
@@ -126,7 +117,8 @@ def test_errors_page_and_picture_are_written_in_every_way_of_judging(
     assert "Calibration" in sketched
 
 
-def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some):
+def test_the_text_fits_eighty_columns_and_has_the_shares(nbspam, some, config):
+    config.write_text('[eval]\nper-week = 9\npolicy = "error"\norder = "name"\n')  # for others
     out = nbspam.out("eval", some, "--cv", 3)
     assert "share of documents, %   assumed      here  estimated\n" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -160,8 +152,16 @@ def test_rows_of_a_table_are_not_called_messages_nor_ham(nbspam, model, tmp_path
             assert "lam %" not in out
 
 
-def test_texts_are_called_texts(nbspam, model, tmp_path):
+def test_texts_are_called_texts_and_many_classes_lack_only_the_numbers_of_two(
+    nbspam, model, tmp_path
+):
     table = tmp_path / "t.csv"
+    rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
+    table.write_text("label,text\n" + "\n".join(rows))
+    answer = nbspam.json("eval", table, "--cv", 3, "--intervals")
+    assert {name for name in NAMES if answer[name] is not None} == NAMES - OF_TWO_CLASSES
+    assert set(answer["intervals"]) == NAMES - OF_TWO_CLASSES - {"calibration_error"}
+
     table.write_text("label,text\n" + "".join(f"ham,lunch {n}\nspam,pills {n}\n" for n in "abc"))
 
     assert nbspam("train", table)[1].startswith("read 6 texts (3 ham, 3 spam)")
@@ -196,14 +196,10 @@ def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails,
 
 def test_the_lazy_command_answers_as_train_and_classify(nbspam, folder, trained):
     lazy = nbspam("lazy", folder, folder / "spam" / "1.eml", folder / "ham")
-    learned = nbspam("classify", folder / "spam" / "1.eml", folder / "ham")
-
-    assert lazy == learned
+    assert lazy == nbspam("classify", folder / "spam" / "1.eml", folder / "ham")
     assert lazy[0] == 0
     assert nbspam("lazy", folder, folder, "--json") == nbspam("classify", folder, "--json")
-
     status, _, err = nbspam("lazy", folder, "no/such.eml")
-
     assert (status, err) == (1, nbspam("classify", "no/such.eml")[2])
 
     question = b"From: a@b.c\nSubject: quarterly zebra\n\nzebra zebra\n"
@@ -232,32 +228,25 @@ def test_the_lazy_command_knows_models_of_dependent_tokens_and_tables(nbspam, ma
 # ---- `--report` of eval, compare and explain writes a page, and says at once where it cannot ----
 
 
-def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(table, model, page):
-    assert table("train", MELONS, "--target", "好瓜")[0] == 0
-    assert table("eval", MELONS, "--report", page)[0] == 0
-    text = text_of(page)
-    assert "the model keeps no rows that smaller models could learn from." in text
-    assert "nbspam table eval SOURCE --cv 10 --report FILE.html" in text
-
-
-def test_week_costs_and_shares_of_the_user_are_those_of_the_page(nbspam, mails, page):
+def test_costs_tables_chosen_tokens_and_mail_from_a_pipe_have_pages(nbspam, mails, model, page):
     words = ["--fp-cost", 9, "--prior", "spam=0.8", "--intervals", "--json", "--per-week", 350]
     assert nbspam("eval", mails, "--cv", 2, "--report", page, *words)[0] == 0
     assert "counts a lost ham as 9 missed spam" in text_of(page)
     assert "95 % interval" in text_of(page)
     assert "Of 350 messages a week mixed like these (179 ham, 171 spam)" in text_of(page)
 
-
-def test_tables_that_are_split_and_chosen_tokens_have_pages(nbspam, mails, page):
     options = ["--target", "好瓜", "--test", MELONS, "--report", page]
     assert nbspam("table", "eval", MELONS, *options)[0] == 0
     assert "纹理=清晰" in text_of(page)
+    assert nbspam("table", "train", MELONS, *options[:2])[0] == 0
+    assert nbspam("table", "eval", MELONS, "--report", page)[0] == 0
+    text = text_of(page)
+    assert "the model keeps no rows that smaller models could learn from." in text
+    assert "nbspam table eval SOURCE --cv 10 --report FILE.html" in text
     options = ["--model", "aode", "--features", 10, "--cv", 2, "--report", page]
     assert nbspam("eval", mails, *options)[0] == 0
     assert 'aria-label="Evidence"' in page.read_text("utf-8")
 
-
-def test_mail_that_is_read_from_a_pipe_has_its_text(nbspam, mails, page):
     paths = sorted((mails / "spam").iterdir())[:20]
     box = b"".join(FROM + path.read_bytes() + b"\n" for path in paths)
     options = ["-m", page.with_name("m.nbspam")]
@@ -278,11 +267,6 @@ def test_compare_writes_a_page(nbspam, mails, page):
     out = nbspam.out("table", "compare", MELONS, *options, "--report", page)
     assert "--model aode" in text_of(page)
     assert nbspam.out("table", "compare", *options, stdin=MELONS.read_bytes()) == out
-
-
-def test_the_file_may_set_options_for_a_page_or_a_stream(nbspam, some, config):
-    config.write_text('[eval]\nper-week = 9\npolicy = "error"\norder = "name"\n')
-    assert nbspam("eval", some, "--cv", 3)[0] == 0
 
 
 def test_compare_spells_options_as_they_are_given(nbspam, monkeypatch):

@@ -369,15 +369,11 @@ def test_each_wrong_command_line_is_refused_in_one_line(nbspam, places, tmp_path
         assert complains(nbspam(*shlex.split(line), stdin=SPAM), status, said), row
     assert contents(tmp_path) == before
 
-
-@pytest.mark.parametrize("option", ["--report", "--errors"])
-def test_a_place_where_nothing_can_be_written_is_refused_before_work(
-    option, nbspam, folder, tmp_path, monkeypatch
-):
     monkeypatch.setattr("os.access", lambda path, mode: path != str(tmp_path))
-    page = tmp_path / "page.html"
-    done = nbspam("eval", folder, "--cv", "2", option, page)
-    assert complains(done, 2, f"{option} {page}: cannot be written; give another name")
+    for option in ("--report", "--errors"):
+        page = tmp_path / "page.html"
+        done = nbspam("eval", places["FOLDER"], "--cv", "2", option, page)
+        assert complains(done, 2, f"{option} {page}: cannot be written; give another name")
 
 
 # ---- `nbspam serve` refuses what cannot be served, in one line ----
@@ -443,8 +439,6 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
 
 
 NO_MEMORY = "out of memory; allow more (ulimit -v), or give less mail at once"
-NO_FILES = "too many open files; allow more (ulimit -n)"
-NO_PROCESSES = "too many processes; allow more (ulimit -u), or use one (-j 1)"
 
 
 def test_a_system_that_grants_too_little_is_told_in_one_line(nbspam, trained, monkeypatch):
@@ -452,13 +446,20 @@ def test_a_system_that_grants_too_little_is_told_in_one_line(nbspam, trained, mo
         (MemoryError(), NO_MEMORY),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), NO_MEMORY),
         (ModuleNotFoundError("No module named '_x'", name="_lzma"), "built without _lzma; inst"),
-        (OSError(errno.EMFILE, "Too many open files"), NO_FILES),
-        (OSError(errno.EAGAIN, "Resource temporarily unavailable"), NO_PROCESSES),
+        (OSError(errno.EMFILE, "Too many open files"), "open files; allow more (ulimit -n)"),
+        (OSError(errno.EAGAIN, "x"), "too many processes; allow more (ulimit -u), or use one (-j"),
         (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.zip/x"), "a.zip/x: Not a dir"),
     ):
         monkeypatch.setattr(supervisor.Supervisor, "run", raising(error))
         assert complains(nbspam("serve", "-m", trained, "--spamd", "0"), 1, said)
+    for error in (LookupError("unknown encoding: euc-jp"), SystemError("NULL")):
+        monkeypatch.setattr(main.CommandGroup, "make_context", raising(error))
+        with pytest.raises(type(error)):
+            nbspam("classify")
+        with monkeypatch.context() as patch:
+            patch.setattr(main, "_FOR_NUMPY", 1 << 60)  # too little memory explains it
+            assert complains(nbspam("classify"), 1, NO_MEMORY)
 
 
 def test_a_word_that_the_encoding_of_the_locale_lacks_is_refused(nbspam, folder):
@@ -478,15 +479,6 @@ def test_a_system_that_has_too_few_addresses_for_numpy_is_told_in_one_line(train
     found = run_nbspam("filter", "-m", trained, input=SPAM.decode(), preexec_fn=limit)
     assert complains(found, 1, NO_MEMORY)
     assert found[1] == SPAM.decode()
-
-
-@pytest.mark.parametrize("error", [LookupError("unknown encoding: euc-jp"), SystemError("NULL")])
-def test_a_failure_for_want_of_memory_is_told_in_one_line(nbspam, monkeypatch, error):
-    monkeypatch.setattr(main.CommandGroup, "make_context", raising(error))
-    with pytest.raises(type(error)):
-        nbspam("classify")
-    monkeypatch.setattr(main, "_FOR_NUMPY", 1 << 60)
-    assert complains(nbspam("classify"), 1, NO_MEMORY)
 
 
 @pytest.mark.parametrize("rows", ["sea\tship sail\nsky\tcloud wing\n", "ham\ttea\nspam\tpills\n"])
@@ -565,7 +557,9 @@ def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, 
     assert nbspam(*serve) == nbspam(*serve, "--log", "json") == (0, "", "")
 
 
-def test_a_file_of_costs_is_read_when_the_server_begins(nbspam, trained, tmp_path, monkeypatch):
+def test_who_lets_strangers_teach_is_warned_and_costs_are_read_at_the_start(
+    nbspam, trained, tmp_path, monkeypatch
+):
     loss, actions = tmp_path / "loss", []
     loss.write_text('{"actions": ["spam", "ham"], "loss": {"ham": [1, 0], "spam": [0, 1]}}')
 
@@ -577,8 +571,6 @@ def test_a_file_of_costs_is_read_when_the_server_begins(nbspam, trained, tmp_pat
     assert nbspam("serve", "-m", trained, "--spamd", "0", "--loss", loss)[0] == 0
     assert actions == ["spam", "ham"]
 
-
-def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
     addresses = "--spamd", "0.0.0.0:0", "--spamd", "0", "--http", "0.0.0.0:0"
     status, _, err = nbspam("serve", "-m", trained, *addresses, "--allow-tell")

@@ -116,20 +116,14 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
         gated.gate.set()
         await asyncio.gather(*waiting)
         await until(lambda: not judge.seconds_busy)
-
-    assert gated.sizes == [1, BATCH, 5]
-    assert [living.tally.total(name) for name in ("batches", "batched")] == [3, BATCH + 6]
-
-
-async def test_messages_of_consecutive_event_loop_turns_are_judged_together(mail_classifier):
-    gated = Gated(mail_classifier)
-    async with Living(gated) as judge:
         waiting = []
-        for _ in range(5):
+        for _ in range(7):  # in consecutive turns of the event loop
             waiting.append(judge.judge(HAM))
             await asyncio.sleep(0)
         await asyncio.gather(*waiting)
-    assert gated.sizes == [5]
+
+    assert gated.sizes == [1, BATCH, 5, 7]
+    assert [living.tally.total(name) for name in ("batches", "batched")] == [4, BATCH + 13]
 
 
 async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
@@ -166,15 +160,13 @@ async def test_one_message_that_fails_does_not_fail_the_others(mail_classifier):
     assert str(unreadable) == "it is unreadable"
 
 
-@pytest.mark.parametrize(
-    "error", [ModelFileError("m: cannot be read; train it again"), MemoryError()], ids=repr
-)
-async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(error, mail_classifier):
+async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(mail_classifier):
     living = Living(mail_classifier)
+    errors = [ModelFileError("m: cannot be read; train it again"), MemoryError()]
     async with living as judge:
-        living.model.error = error
-        assert (await judge.judge(SPAM)).verdict.label == "spam"
-    assert living.troubles == [error]
+        for living.model.error in errors:
+            assert (await judge.judge(SPAM)).verdict.label == "spam"
+    assert living.troubles == errors
 
 
 async def test_who_has_gone_is_not_judged_and_leaves_no_message_behind(mail_classifier):
@@ -392,7 +384,9 @@ def test_a_model_that_is_overwritten_in_its_place_is_noticed_and_breaks_nothing(
     assert label_of(model) == "spam"
 
 
-async def test_memory_goes_back_to_the_system_when_a_model_was_read_again(own_model, monkeypatch):
+async def test_memory_goes_back_when_a_model_was_read_again_and_once_when_a_judge_waits(
+    own_model, mail_classifier, monkeypatch
+):
     returned = []
     monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
     async with Living(open_served(str(own_model))) as judge:
@@ -402,6 +396,13 @@ async def test_memory_goes_back_to_the_system_when_a_model_was_read_again(own_mo
         os.utime(own_model, (1, 1))
         await judge.judge(SPAM)
         assert returned == [1]
+    monkeypatch.setattr(nbspam.server.judge, "IDLE", 0.01)
+    async with Living(mail_classifier) as judge:
+        for number in (2, 3):
+            assert not isinstance(await judge.judge(SPAM), Skipped)
+            await until(lambda n=number: len(returned) == n)
+            await asyncio.sleep(0.05)
+            assert len(returned) == number
 
 
 def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_model):
@@ -412,15 +413,3 @@ def test_a_journal_that_vanishes_is_told_with_the_number_of_its_lessons(own_mode
     with pytest.warns(ModelWarning, match=r"m\.nbspam\.journal: it has vanished, and 1 change"):
         label_of(model)
     label_of(model)  # it is told once
-
-
-async def test_memory_goes_back_once_when_a_judge_waits(mail_classifier, monkeypatch):
-    returned = []
-    monkeypatch.setattr(nbspam.server.judge, "IDLE", 0.01)
-    monkeypatch.setattr(nbspam.server.judge, "return_freed_memory", lambda: returned.append(1))
-    async with Living(mail_classifier) as judge:
-        for number in (1, 2):
-            assert not isinstance(await judge.judge(SPAM), Skipped)
-            await until(lambda n=number: len(returned) == n)
-            await asyncio.sleep(0.05)
-            assert len(returned) == number

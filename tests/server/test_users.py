@@ -242,22 +242,6 @@ async def test_words_of_one_user_are_in_no_explanation_of_another(living):
     assert total + found[0].constant == pytest.approx(found[0].score)
 
 
-async def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
-    data = news(1)
-    async with living() as house:
-        (before,) = await house.ask(("ann", data))
-        outcomes = [
-            *await house.teach("ann", "spam", data, data),
-            *await house.teach("ann", "ham", data),
-            *await house.teach("ann", None, data, data),
-        ]
-        (after,) = await house.ask(("ann", data))
-
-    assert spam_of(after) == spam_of(before)
-    kinds = ["learned", "already_known", "moved", "unlearned", "unknown"]
-    assert list(map(outcome_word, outcomes)) == kinds
-
-
 async def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folders(
     living, tmp_path
 ):
@@ -331,16 +315,11 @@ def test_links_in_a_mailbox_lead_to_nobodys_sent_mail(tmp_path):
             own.rename(tmp_path / f"away-{user}")
         own.symlink_to(theirs.parent / link)
     mailboxes = mailboxes_in(tmp_path)
-    users = "ann", "eve", "mal", "dan"
-    found = {user: len(list(mailboxes.newly_sent(user, 0))) for user in users}
-    assert found == {"ann": 1, "eve": 0, "mal": 0, "dan": 0}
-    assert list(mailboxes.newly_sent("nobody", 0)) == []
-
-
-def test_only_mail_that_came_since_a_time_is_newly_sent(tmp_path):
-    maildir_of("ann", tmp_path / "boxes", "one")
-    newly_sent, now = mailboxes_in(tmp_path).newly_sent, time.time()
-    assert [len(list(newly_sent("ann", since))) for since in (0, now - 9, now + 9)] == [1, 1, 0]
+    users = "ann", "eve", "mal", "dan", "nobody"
+    found = [len(list(mailboxes.newly_sent(user, 0))) for user in users]
+    assert found == [1, 0, 0, 0, 0]
+    since = time.time() - 9, time.time() + 9  # and only mail that came since then is new
+    assert [len(list(mailboxes.newly_sent("ann", each))) for each in since] == [1, 0]
 
 
 async def test_sent_mail_is_read_until_it_is_learned(site, tmp_path, monkeypatch):
@@ -401,36 +380,36 @@ async def test_cutoffs_in_a_users_model_are_the_rule_for_that_users_mail_only(li
         await house.teach("ann", "spam", news(36))
     async with living() as house:
         (later,) = await house.ask(("ann", ASKED))
+        await house.teach("ann", None, *(news(n) for n in range(30, 37)))
+        alone, bob = await house.ask(("ann", ASKED), ("bob", ASKED))
 
+    assert later.rule == alone.rule == strict  # also without any lesson
+    assert spam_of(alone) == pytest.approx(spam_of(bob), 1e-9)
     assert labels(before) == ["spam", "ham", "spam"]
     assert labels(found) == ["unsure", "ham", "spam"]
     assert [each.explanation.verdict.label for each in found] == labels(found)
     assert [each.rule == strict for each in found] == [True, False, False]
     assert list(map(spam_of, found)) == pytest.approx(list(map(spam_of, before)), 1e-9)
-    assert later.rule == strict
 
 
-async def test_cutoffs_alone_are_a_users_rule_too(living, tmp_path):
-    async with living() as house:
-        await house.teach("ann", "spam", SPAM)
-        await house.teach("ann", None, SPAM)
-        strict = cutoffs(1e6, unsure_cost=1e-5)
-        keep_cutoffs(str(tmp_path / "ann" / "model"), strict)
-        ann, bob = await house.ask(("ann", ASKED), ("bob", ASKED))
-
-    assert ann.rule == strict
-    assert spam_of(ann) == pytest.approx(spam_of(bob), 1e-9)
-
-
-async def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
+async def test_a_link_between_folders_makes_two_names_one_user_whose_lessons_can_be_taken_back(
+    living, tmp_path
+):
     (tmp_path / "ann@example.org").mkdir()
     (tmp_path / "ann").symlink_to("ann@example.org")
     asked = [(name, ASKED) for name in ("ann", "ann@example.org")]
+    lessons = [("ann@example.org" if n % 2 else "ann", news(n)) for n in range(30, 36)]
     async with living() as house:
-        assert labels(await house.ask(*asked)) == ["ham", "ham"]
-        for n in range(30, 36):
-            await house.teach("ann@example.org" if n % 2 else "ann", "spam", news(n))
-        assert labels(await house.ask(*asked)) == ["spam", "spam"]
+        before = await house.ask(*asked)
+        for label, outcome, shown in (
+            ("spam", "learned", "spam"), ("spam", "already_known", "spam"),
+            ("ham", "moved", "ham"), (None, "unlearned", "ham"), (None, "unknown", "ham"),
+        ):  # fmt: skip
+            for user, data in lessons:
+                assert list(map(outcome_word, await house.teach(user, label, data))) == [outcome]
+            found = await house.ask(*asked)
+            assert labels(found) == [shown, shown]
+    assert list(map(spam_of, found)) == list(map(spam_of, before))
     assert {path.name for path in tmp_path.iterdir()} == {"ann", "ann@example.org"}
 
 
