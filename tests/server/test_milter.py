@@ -33,16 +33,13 @@ def commands(found):
     return b"".join(command for command, _ in found)
 
 
-def test_a_mail_system_is_asked_for_what_is_offered_and_needed_only():
+def test_a_mail_system_is_asked_for_what_is_needed_and_gets_the_answers_that_it_wants():
     for asked, agreed in (
         # No HELO, DATA, unknown commands; no answers but at the end; values with their space.
         (OFFER, (6, 0x31, 0x1CD382)),
         (offer(2, 0x01, 0), (2, 0x01, 0)),
     ):
         assert packets(talk(asked).answer) == [(b"O", struct.pack(">III", *agreed))]
-
-
-def test_a_mail_system_that_wants_answers_gets_them():
     steps = [packet(b"C", b"host\0"), packet(b"H", b"helo\0"), packet(b"T"), milter_mail(PILLS)]
     found = answered(*steps, to=offer(steps=0))
 
@@ -72,18 +69,15 @@ def test_headers_of_our_names_are_removed_from_the_last_one_on():
     assert sorted(removed) == sorted([*ours, struct.pack(">I", 1) + b"X-Spam-Status\0\0"])
 
 
-def test_removing_thousands_of_forged_headers_takes_no_time():
-    forged = [(b"X-Spam-%d" % number, b"") for number in range(20_000)]
-    start = time.process_time()
-    assert commands(answered(milter_mail(LUNCH, *forged))).count(b"m") == 20_000
-    assert time.process_time() - start < 2
-
-
-async def test_forged_headers_take_little_more_memory_than_their_bytes_and_not_all():
+async def test_thousands_of_forged_headers_take_no_time_and_little_memory():
     client = await Client(MilterConnection, desk()).send(OFFER)
     forged = [packet(b"L", b"X-Spam-%d\0\0" % number) for number in range(20_000)]
     n_bytes, _ = memory_of(lambda: [client.put(header) for header in forged])
     assert n_bytes < 1_000_000
+    start = time.process_time()
+    await client.send(packet(b"N") + packet(b"E"))
+    assert commands(packets(client.answer)).count(b"m") == 20_000
+    assert time.process_time() - start < 2
     client = await Client(MilterConnection, desk(limits={"small_bytes": 1000})).send(*forged)
     assert len(client.connection.ours) < 1020
 

@@ -76,10 +76,7 @@ def test_without_a_body_nothing_is_judged():
         assert "X-Nbspam" in found["milter"]["remove_headers"]
     assert talk(post("/checkv2", b"\r\n")).desk.judge.seen == [b"\r\n"]
 
-
-def test_a_verdict_with_its_strongest_tokens():
-    status, found = values(post("/explain"))
-
+    status, found = values(post("/explain"))  # with its strongest tokens
     assert status == 200
     assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
     assert (found["score"], found["constant"]) == (2.0, -0.5)
@@ -195,14 +192,11 @@ async def test_a_message_that_gives_way_while_it_comes_has_one_answer_which_is_t
         assert (headers["connection"], client.desk.judge.seen) == ("close", [])
 
 
-def test_1_1_keeps_the_connection_and_1_0_does_not_unless_asked():
+def test_1_1_keeps_the_connection_and_an_answer_to_head_has_no_body_that_would_begin_the_next():
     assert not talk(get("/ping")).is_over
     assert talk(get("/ping", "Connection: close")).is_over
     assert talk(get("/ping", version="1.0")).is_over
     assert not talk(get("/ping", "Connection: keep-alive", version="1.0")).is_over
-
-
-def test_an_answer_to_head_has_no_body_that_would_begin_the_next_answer():
     client = talk(get("/ping").replace(b"GET", b"HEAD"), get("/ping"))
     first, second = client.answer.split(b"HTTP/1.1 200 OK")[1:]
     assert b"\r\nContent-Length: 6\r\n" in first
@@ -252,15 +246,12 @@ def test_a_head_or_trailer_that_does_not_end_is_refused_before_it_fills_memory()
         assert client.is_over
 
 
-def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
+def test_a_message_for_which_there_is_no_room_is_refused_while_or_before_it_comes():
     client = talk(CHUNKED + b"1388\r\n" + bytes(3000), limits={"bytes_held": 1000})
-
     assert client.answer.startswith(b"HTTP/1.1 503 ")
     assert (client.wire.is_ended, client.wire.is_closed) == (True, False)
     assert client.desk.tally.total("trouble busy") == 1
 
-
-def test_a_message_longer_than_any_mail_is_refused_before_it_comes():
     head = f"POST /checkv2 HTTP/1.1\r\nContent-Length: {1 << 40}\r\nExpect: 100-continue\r\n\r\n"
     for more in b"", b"Subject: a\n\nb":
         client = talk(head.encode() + more)

@@ -112,18 +112,6 @@ def test_the_end_of_a_worker_is_logged_with_its_cause_and_its_messages(
     assert found.service.tally.total("asked") == 0  # nobody has them in hand any more
 
 
-def test_a_worker_that_was_to_end_is_logged_only_if_it_did_not_end_well(lives, ended, capfd):
-    found, _ = lives
-    first, second = found.workers
-    found.service = found.service._replace(log=Log("json"))
-    found.stop()
-    ended += [(first, 0), (second, int(signal.SIGSEGV))]
-    found.tick()
-
-    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
-    assert (line["worker"], line["ended"], line["how"]) == (second, "crashed", "SIGSEGV")
-
-
 def test_one_process_at_a_time_fits_a_model_and_no_longer_than_a_fifth(lives):
     found, sent = lives
     now, tally = time.monotonic(), found.service.tally
@@ -202,10 +190,13 @@ def test_options_that_change_twice_wait_for_those_who_leave(lives, ended):
     assert (list(found.workers), found.leaving) == (last, {})
 
 
-def test_who_does_not_end_in_time_is_killed_and_systemd_knows_from_the_start(lives, monkeypatch):
+def test_who_does_not_end_in_time_is_killed_and_systemd_knows_from_the_start(
+    lives, ended, monkeypatch, capfd
+):
     found, sent = lives
     pids, notices = list(found.workers), []
     monkeypatch.setattr(supervisor, "notify", notices.append)
+    found.service = found.service._replace(log=Log("json"))
     found.stop()
     found.tick()
     assert notices == ["STOPPING=1"]
@@ -214,6 +205,12 @@ def test_who_does_not_end_in_time_is_killed_and_systemd_knows_from_the_start(liv
     found.stop()  # a second signal gives no more time
     found.tick()
     assert sorted(sent[2:]) == [(pid, "SIGKILL") for pid in pids]
+
+    # An end is logged only if it is not a good one.
+    ended += [(pids[0], 0), (pids[1], int(signal.SIGSEGV))]
+    found.tick()
+    (line,) = map(json.loads, capfd.readouterr().err.splitlines())
+    assert (line["worker"], line["ended"], line["how"]) == (pids[1], "crashed", "SIGSEGV")
 
 
 def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch, capfd):

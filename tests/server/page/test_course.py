@@ -206,22 +206,18 @@ def shown(page, box):
     return page.shown("/course").text
 
 
-def test_before_there_is_mail_the_page_says_what_to_do(page, box):
-    put(box, 1)
-    found = page.shown("/course")
-
-    assert found.within("h1") == ["How the model is doing"]
-    assert "There is nothing to show yet" in found.text
-    assert "svg" not in found.tags
-
-
-def test_the_course_is_shown_while_a_mail_server_is_silent(page, reviewer, box):
+def test_before_there_is_mail_or_while_its_server_is_silent_the_page_says_what_to_do(
+    page, reviewer, box
+):
     put(box, 1)
     silent = Event()
     waiting = reviewer._thread.submit(silent.wait, PATIENCE)
-    page.shown("/course")
+    found = page.shown("/course")
     assert not waiting.done()
     silent.set()
+    assert found.within("h1") == ["How the model is doing"]
+    assert "There is nothing to show yet" in found.text
+    assert "svg" not in found.tags
 
 
 def test_ten_seconds_tell_how_many_how_wrong_and_whether_it_gets_better(page, box, database):

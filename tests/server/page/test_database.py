@@ -127,16 +127,10 @@ def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
 # ---- the file ----
 
 
-def test_only_its_owner_can_read_the_file(tmp_path, database):
+def test_several_threads_and_databases_write_at_the_same_time_and_only_the_owner_reads(tmp_path):
     (tmp_path / "m").write_bytes(b"")
     (tmp_path / "m").chmod(0o644)
-    database.note([seen("a")])
 
-    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("m.review*")}
-    assert set(modes.values()) == {0o600}
-
-
-def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
     def write(number):
         own = Database(str(tmp_path / "m"))
         own.note([seen(f"{number}.{i}") for i in range(20)])
@@ -148,6 +142,8 @@ def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
 
     assert sorted(numbers) == list(range(1, 17))
     assert Database(str(tmp_path / "m")).count(MessageFilter()) == 320
+    modes = {path.stat().st_mode & 0o777 for path in tmp_path.glob("m.review*")}
+    assert modes == {0o600}
 
 
 def test_what_was_told_is_there_after_a_crash(tmp_path):
@@ -186,28 +182,27 @@ def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database):
         assert (tmp_path / "m.review.damaged").read_bytes() == data
 
 
-def test_a_damaged_text_within_is_told(tmp_path, database):
+def test_a_damaged_text_a_full_disk_and_a_link_are_told(tmp_path, database, monkeypatch):
     database.note([seen("a")])
     database.run("UPDATE seen SET reasons = '?'")
     with pytest.raises(ModelFileError, match=r"m\.review: .*; --web keeps its notes there; free"):
         database.find("a")
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    with monkeypatch.context() as patch:
+        patch.setattr(stored, "_connection", raising(error))
+        with pytest.raises(
+            ModelFileError, match=r"m.review: the disk is full, or it fails; --web"
+        ):
+            database.last_told()
 
-
-def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
+    for path in tmp_path.glob("m.review*"):
+        path.unlink()
     (tmp_path / "theirs").write_bytes(b"")
     (tmp_path / "m.review").symlink_to(tmp_path / "theirs")
-
     with pytest.raises(ModelFileError, match=r"m.review: a symbolic link"):
         database.note([seen("a")])
     assert (tmp_path / "theirs").read_bytes() == b""
-
-
-def test_a_full_disk_is_told(database, monkeypatch):
-    error = sqlite3.OperationalError("disk I/O error")
-    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
-    monkeypatch.setattr(stored, "_connection", raising(error))
-    with pytest.raises(ModelFileError, match=r"m.review: the disk is full, or it fails; --web"):
-        database.last_told()
 
 
 def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, monkeypatch):
@@ -221,11 +216,7 @@ def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, 
     holder.execute("ROLLBACK")
     holder.close()
     assert keys(database) == ["a"]
-    assert not (tmp_path / "m.review.damaged").exists()
-
-
-def test_a_file_that_another_worker_made_and_holds_is_kept(tmp_path, database, monkeypatch):
-    database.note([seen("a")])
+    # Another worker may have made it just now.
     held = sqlite3.OperationalError("database is locked")
     held.sqlite_errorcode = sqlite3.SQLITE_BUSY
     errors = iter((FileNotFoundError(), held))

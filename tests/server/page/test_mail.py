@@ -14,7 +14,6 @@ from nbspam.server.page import pages
 from nbspam.server.page.database import MessageFilter
 from nbspam.server.page.pages import ROW_ID, View, row_id, view_of
 
-GONE = "This message is not there any more"
 HOSTILE = '"><script>document.title = 1</script><img src=x onerror=alert(1)>\u202e'
 
 
@@ -64,16 +63,12 @@ def test_places_of_messages_are_told_apart_and_known_again(key, other):
 # ---- what is shown ----
 
 
-@pytest.fixture
-def three(box):
-    """The mailbox with a message of each verdict."""
+def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons_or_is_searched(
+    page, box
+):
     put(box, 1)
     put(box, 2, written(2, "cheap pills"))
     put(box, 3, written(3, "perhaps"))
-
-
-@pytest.mark.usefixtures("three")
-def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     verdicts = {3: "unsure (14.5 % spam)", 2: "spam (90 % spam)", 1: "ham (15.3 % spam)"}
     assert page.rows() == [
         f"number {n} {n}@a.example in INBOX 1970-01-01 00:16 {verdict} pi\\x1bll +2.5 Spam Ham"
@@ -81,16 +76,6 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page):
     ]
     assert page.shown().within("h1") == ["Mail"]
     assert "3 of 3 messages." in page.shown().text
-
-
-def test_one_message_is_counted_in_the_singular_and_has_no_time_in_an_mbox(page, box):
-    box.write_bytes(b"From a@a.example Thu Jan  1 00:00:00 2026\n" + written(1))
-    assert "1 of 1 message." in page.shown().text
-    assert page.rows()[0].startswith("number 1 1@a.example ham (15.3 % spam)")
-
-
-@pytest.mark.usefixtures("three")
-def test_the_list_is_searched_and_ordered(page):
     for query, numbers in (
         ("order=unsure", [3, 1, 2]), ("verdict=spam", [2]), ("words=NUMBER+2", [2]),
         ("words=3%40a", [3]), ("verdict=ham&words=2", []),
@@ -101,6 +86,12 @@ def test_the_list_is_searched_and_ordered(page):
         links = [text for text in found.within("a") if text.startswith("number")]
         assert links == [f"number {number}" for number in numbers]
         assert numbers or "No message matches." in found.text
+
+
+def test_one_message_is_counted_in_the_singular_and_has_no_time_in_an_mbox(page, box):
+    box.write_bytes(b"From a@a.example Thu Jan  1 00:00:00 2026\n" + written(1))
+    assert "1 of 1 message." in page.shown().text
+    assert page.rows()[0].startswith("number 1 1@a.example ham (15.3 % spam)")
 
 
 @pytest.mark.parametrize(
@@ -158,20 +149,15 @@ def test_one_message_is_shown_with_its_evidence_and_as_text_only(page, box):
     assert "\u202e" not in text
 
 
-def test_a_message_that_could_not_be_judged_is_shown_without_evidence(page, box):
+def test_a_message_that_could_not_be_judged_is_shown_and_one_that_has_gone_leads_back(page, box):
     put(box, 1, written(1, "failure"))
     text = page.shown(f"/message?key={key_of(1)}").text
     assert "number 1 1@a.example" in text
     assert "It could not be judged." in text
-
-
-def test_a_message_that_has_gone_leads_back(page, box):
-    put(box, 1)
     answer = page.get("/message?key=gone&words=a")
-
     assert answer.status_code == 404
     assert 'href="/?words=a">Back' in answer.text
-    assert GONE in Page(answer.text).text
+    assert "This message is not there any more" in Page(answer.text).text
     assert "Back to the mail" in Page(answer.text).within("a")
 
 

@@ -85,7 +85,9 @@ def test_junk_is_the_folder_of_spam_if_it_is_there_and_any_name_can_be_moved(mai
     assert mailbox.put_back(letter.key, MAILDIR_INBOX)
 
 
-def test_what_is_not_there_or_has_no_place_stays_and_nothing_is_overwritten(maildir, mailbox):
+def test_what_is_not_there_or_has_no_place_stays_and_nothing_is_overwritten(
+    maildir, mailbox, tmp_path
+):
     maildir.put("new/1.h", ham(1))
     maildir.put(".Sent/new/2.h", ham(2))
     files = maildir.files
@@ -102,6 +104,12 @@ def test_what_is_not_there_or_has_no_place_stays_and_nothing_is_overwritten(mail
     maildir.put(".Spam/cur/1.h:2,S", b"another of this name")
     assert mailbox.file("1.h", "spam") is None
     assert maildir.files == {**files, ".Spam/cur/1.h:2,S": b"another of this name"}
+
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "1.eml").write_bytes(ham(1))
+    why = r"no Maildir, and only in one can messages be moved; give"
+    with pytest.raises(UsageError, match=why):
+        ReviewMailbox(str(tmp_path / "folder"), "m").check(moves=True)
 
 
 @pytest.mark.parametrize(("is_known", "left"), [(True, ["cur/1.h:2,S"]), (False, [])])
@@ -173,13 +181,6 @@ def test_a_folder_that_is_a_link_or_has_one_is_no_place_for_mail(
     assert (maildir.root / path).exists()
 
 
-def test_only_a_maildir_can_be_moved_in(tmp_path):
-    (tmp_path / "1.eml").write_bytes(ham(1))
-    why = r"no Maildir, and only in one can messages be moved; give"
-    with pytest.raises(UsageError, match=why):
-        ReviewMailbox(str(tmp_path), "m").check(moves=True)
-
-
 # ---- what sort makes of it ----
 
 
@@ -215,9 +216,17 @@ def test_sort_takes_neither_a_move_nor_its_undoing_for_the_users_own(
         (maildir.root / "nbspam-sorted").unlink()
 
 
-def test_what_a_user_moves_after_us_still_teaches(maildir, mailbox):
-    maildir.put("new/1.h", ham(1))
+def test_what_a_user_moves_after_us_still_teaches_and_what_sort_knows_of_others_stays(
+    maildir, mailbox
+):
+    for n in range(4):
+        maildir.put(f"new/{n}.h", ham(n) if n % 2 else spam(n))
     maildir.sort()
+    before = maildir.noted()
+    mailbox.file("1.h", "spam")
+    assert maildir.noted() == {**before, "1.h": "spam"}
+    mailbox.put_back("1.h", MAILDIR_INBOX)
+    assert maildir.noted() == before
     mailbox.file("1.h", "spam")
     maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
     assert [(one.name, one.label) for one in maildir.sort().learned] == [("cur/1.h:2,S", "ham")]
@@ -226,17 +235,6 @@ def test_what_a_user_moves_after_us_still_teaches(maildir, mailbox):
     mailbox.put_back("1.h", MAILDIR_INBOX)
     maildir.rename("cur/1.h:2,S", ".Spam/cur/1.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["spam"]
-
-
-def test_what_sort_knows_of_other_messages_stays(maildir, mailbox):
-    for n in range(4):
-        maildir.put(f"new/{n}.h", spam(n) if n % 2 else ham(n))
-    maildir.sort()
-    before = maildir.noted()
-    mailbox.file("0.h", "spam")
-    assert maildir.noted() == {**before, "0.h": "spam"}
-    mailbox.put_back("0.h", MAILDIR_INBOX)
-    assert maildir.noted() == before
 
 
 def test_what_is_where_it_belongs_or_was_being_moved_is_left_there_by_sort(maildir, mailbox):

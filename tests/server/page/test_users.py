@@ -55,36 +55,33 @@ def test_each_user_sees_the_mail_of_their_own_by_their_own_model(house):
 
 
 def test_each_user_has_a_course_and_doubtful_mail_of_their_own(house, monkeypatch):
-    begun = []
+    begun, users = [], house.folder / "users"
+    model = StoredModel(str(users / "ann" / "model"), new=PRESETS["mail"])
+    model.learn([Item("-", "ham", written(1))], day=1, classes=["ham"])
+    (users / "bob").mkdir()
+    (users / "bob" / "model").write_bytes(b"no model")
     monkeypatch.setattr(
         "nbspam.server.page.doubtful.Doubting.begin",
         lambda _, mailbox: begun.append((mailbox.path, mailbox.model)),
     )
-    (house.folder / "boxes" / "ann" / "new" / key_of(2)).touch()  # it comes today
+    for number in (1, 2):
+        (house.folder / "boxes" / "ann" / "new" / key_of(number)).touch()  # it comes today
     house.ann.shown()
 
-    assert "1 on mail of 30 days 1 spam" in house.ann.shown("/course").text
-    assert "There is nothing to show yet" in house.bob.shown("/course").text
+    text = house.ann.shown("/course").text
+    assert "2 on mail of 30 days 1 spam" in text
+    assert "Verdicts on messages that the model had learned before: 1." in text
+    text = house.bob.shown("/course").text
+    assert "There is nothing to show yet" in text
     for user in ("ann", "bob"):
         getattr(house, user).shown("/doubtful")
     assert begun == [
-        (str(house.folder / "boxes" / user), str(house.folder / "users" / user / "model"))
+        (str(house.folder / "boxes" / user), str(users / user / "model"))
         for user in ("ann", "bob")
     ]
-
-
-def test_mail_that_a_users_own_model_had_learned_is_counted_apart(house):
-    model = StoredModel(str(house.folder / "users" / "ann" / "model"), new=PRESETS["mail"])
-    model.learn([Item("-", "ham", written(1))], day=1, classes=["ham"])
-    (house.folder / "users" / "bob").mkdir()
-    (house.folder / "users" / "bob" / "model").write_bytes(b"no model")
-    for path in (house.folder / "boxes").glob("*/new/*"):
-        path.touch()  # it comes today
-    known = "Verdicts on messages that the model had learned before: "
-
-    for visitor, words in ((house.ann, f"{known}1."), (house.bob, known)):
-        visitor.shown()
-        assert (words in visitor.shown("/course").text) == (visitor is house.ann)
+    (house.folder / "boxes" / "bob" / "new" / key_of(7)).touch()
+    house.bob.shown()  # whose model cannot be read
+    assert "had learned before" not in house.bob.shown("/course").text
 
 
 def test_what_a_user_says_teaches_notes_and_moves_nothing_of_others(house):
@@ -108,7 +105,7 @@ def test_what_a_user_says_teaches_notes_and_moves_nothing_of_others(house):
 # ---- attacks of one user on another ----
 
 
-def test_a_message_of_another_can_neither_be_taught_nor_read(house):
+def test_a_user_can_neither_see_nor_read_nor_teach_what_is_anothers(house):
     ann, bob = house.folder / "boxes" / "ann", house.folder / "boxes" / "bob"
     (ann / "cur" / "5.M1.host").symlink_to(bob / "new" / key_of(7))
     (ann / ".Spam").symlink_to(bob)
@@ -117,35 +114,27 @@ def test_a_message_of_another_can_neither_be_taught_nor_read(house):
         for label in ("spam", "ham"):
             assert house.ann.tell(**{label: key}).status_code == 404
         assert house.ann.get(f"/message?key={quote(key)}").status_code == 404
-    assert house.desk.teacher.users == house.desk.judge.users == []
-    assert subjects(house.ann) == ["number 2", "number 1"]
-
-
-def test_neither_lesson_nor_form_of_another_is_of_use(house):
-    for other in (house.bob, house.site):
+    for other in (house.bob, house.site):  # nor is another's form of use
         answer = house.ann.post("/tell", data={"form": other.form, "spam": key_of(1)})
         assert answer.status_code == 403
-    assert (house.desk.teacher.users, house.ann.forbidden()) == ([], 2)
+    answer = house.ann.get("/server")
+    said = "The server's first line has the token that shows its counts."
+    assert (answer.status_code, said in Page(answer.text).text) == (403, True)
+    assert house.desk.teacher.users == house.desk.judge.users == []
+    assert house.ann.forbidden() == 3
+
+    assert subjects(house.ann) == ["number 2", "number 1"]
+    texts = answer.text, house.ann.get("/").text
+    assert not any(re.search(r"\b(bob|eve)\b", text) for text in texts)
     assert house.bob.tell(spam=key_of(7)).status_code == 303
     assert house.ann.tell(undo="1").status_code == 404
     assert house.desk.teacher.users == ["bob"]
 
 
-def test_a_user_sees_neither_the_counts_of_the_server_nor_other_users(house):
-    answer = house.ann.get("/server")
-
-    assert answer.status_code == 403
-    said = "The server's first line has the token that shows its counts."
-    assert said in Page(answer.text).text
-    assert house.ann.forbidden() == 1
-    texts = answer.text, house.ann.get("/").text
-    assert not any(re.search(r"\b(bob|eve)\b", text) for text in texts)
-
-
 # ---- the site ----
 
 
-def test_the_site_sees_users_with_links_that_log_in_and_nobodys_mail(house):
+def test_the_site_sees_users_with_links_that_log_in_and_can_neither_read_nor_teach(house):
     page = house.site.shown()
     assert page.within("h1") == ["Users"]
     assert "number" not in page.text
@@ -156,13 +145,10 @@ def test_the_site_sees_users_with_links_that_log_in_and_nobodys_mail(house):
     assert tokens(house.site) == ["ann", "bob", "eve"]
     assert house.site.shown("/server").within("h1") == ["What the server has done"]
 
-
-def test_the_site_can_neither_read_nor_teach(house):
     paths = (f"message?key={key_of(1)}", f"message?key=ann/new/{key_of(1)}", "course", "doubtful",
              "anything")  # fmt: skip
     answers = [house.site.get(f"/{path}") for path in paths]
     answers += [house.site.tell(spam=key_of(1)), house.site.tell(undo="1")]
-
     for answer in answers:
         assert answer.status_code == 403
         assert "Mail is for its user only. Log in as one." in Page(answer.text).text
