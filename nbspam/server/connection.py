@@ -33,6 +33,7 @@ _MOST_FAILURES = 10  # in a row: then a worker is started again
 # Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
 _REASONS = {
     "busy": "too many messages; try again",
+    "crowded": "too many connections; try again",
     "late": "no answer in time; try again",
     "idle": "the request is not whole in time",
     "malformed": "the request is not one of this protocol",
@@ -374,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
 
         kind: one of metrics.TROUBLES.
         """
-        why = why or _REASONS[kind]
+        why = why or _REASONS["crowded" if kind == "busy" and self.crowded else kind]
         self.note_trouble(kind, why)
         if self.pending is not None:
             self.pending.cancel()

@@ -261,8 +261,8 @@ async def test_a_client_that_goes_leaves_nothing_behind_and_counts_once_it_has_a
 
 
 @KINDS
-async def test_too_many_connections_are_told_so_and_end_at_twice_the_limit(kind):
-    at = desk(limits={"connections": 2})
+async def test_too_many_connections_are_told_so_and_end_at_twice_the_limit(kind, capfd):
+    at = desk(log="text", limits={"connections": 2})
     clients = [Client(kind, at) for _ in range(6)]
     assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
     assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
@@ -273,6 +273,7 @@ async def test_too_many_connections_are_told_so_and_end_at_twice_the_limit(kind)
     busy = {SpamdConnection: b"/1.0 75 ", RspamdConnection: b" 503 ", MilterConnection: b"\x01t"}
     assert [busy[kind] in client.answer for client in clients[:3:2]] == [False, True]
     assert clients[2].is_over
+    assert "why=too many connections; try again\n" in capfd.readouterr().err
 
 
 async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
