@@ -10,7 +10,6 @@ Lessons need the password, in the header Password, and are refused if the server
 page uses it, too.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
@@ -23,7 +22,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from nbspam.counts.lessons import Outcome
 from nbspam.mail.headers import HeaderChoices, message_id
 from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of
-from nbspam.printing import readable_json
+from nbspam.printing import printable, readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
 from nbspam.server.metrics import open_metrics, outcome_word
@@ -176,12 +175,15 @@ class HttpConnection(connection.Connection):
         """Answer with a status."""
         self.fail(_STATUS[kind], why)
 
-    def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
-        """Answer, and go on to the next request or close; more: further headers."""
+    def send(self, status: HTTPStatus, body: bytes, kind: str, *more: str, why: str = "") -> None:
+        """Answer, and go on to the next request or close.
+
+        more: further headers.  why: the reason in the status line, the status's own unless given.
+        """
         # After the answer to a part of a request, its rest would be taken for another one.
         stays = self.stays and self.whole and not self.desk.ends
         lines = (
-            f"HTTP/1.1 {status.value} {status.phrase}",
+            f"HTTP/1.1 {status.value} {printable(why) or status.phrase}",
             "Server: nbspam",
             f"Date: {strftime('%a, %d %b %Y %H:%M:%S GMT', gmtime())}",
             f"Content-Type: {kind}",
@@ -190,7 +192,7 @@ class HttpConnection(connection.Connection):
             *more,
         )
         shown = b"" if self.parser.get_method() == b"HEAD" else body
-        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + shown)
+        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1", "replace") + shown)
         self.whole = False
         if not stays:
             self.close()
@@ -348,7 +350,7 @@ class RspamdConnection(HttpConnection):
     def forbid(self, status: HTTPStatus, why: str) -> None:
         """Refuse a lesson of a client that may not teach."""
         self.note_trouble("forbidden", why)
-        self.say(status, {"error": why})
+        self.fail(status, why)
 
     def stat(self) -> dict[str, Any]:
         """Return the numbers that `rspamc stat` prints."""
@@ -376,8 +378,8 @@ class RspamdConnection(HttpConnection):
         super().refuse(kind, why)
 
     def fail(self, status: HTTPStatus, why: str) -> None:
-        """Answer with an error in JSON."""
-        self.say(status, {"error": why})
+        """Answer with an error in JSON, and in the status line: rspamc shows nothing else."""
+        self.send(status, readable_json({"error": why}).encode(), _JSON, why=why)
 
     def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
         """Answer with JSON."""

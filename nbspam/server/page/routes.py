@@ -9,7 +9,7 @@ within the same bounds.
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from time import monotonic, time
 from urllib.parse import parse_qsl, unquote
@@ -448,13 +448,13 @@ class WebConnection(HttpConnection):
         kind = dict(headers).get("content-type", _PLAIN)
         more = [f"{n}: {v}" for n, v in headers if n not in ("content-type", "content-length")]
         body = b"".join(part["body"] for part in parts)
-        self.send(HTTPStatus(start["status"]), body, kind, more)
+        self.send(HTTPStatus(start["status"]), body, kind, *more)
 
     def fail(self, status: HTTPStatus, why: str) -> None:
         """Answer with one line."""
         self.send(status, f"{printable(why)}\n".encode("utf-8", "backslashreplace"), _PLAIN)
 
-    def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
+    def send(self, status: HTTPStatus, body: bytes, kind: str, *more: str, why: str = "") -> None:
         """Answer, with the headers that forbid a page everything else."""
-        lines = [f"{name}: {value}" for name, value in guards().items()]
-        super().send(status, body, kind, [*lines, *more])
+        lines = (f"{name}: {value}" for name, value in guards().items())
+        super().send(status, body, kind, *lines, *more, why=why)
