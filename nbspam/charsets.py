@@ -179,7 +179,7 @@ def to_utf8(
         return data, None if codec else "charset-unknown"
     if may_be_utf8 and is_utf8(data) and not is_iso_2022:
         return data.removeprefix(codecs.BOM_UTF8), None
-    if data.startswith(MARKED) and (not codec or codec.startswith("utf")):
+    if data.startswith(MARKED) and (not codec or codec.startswith("utf") or 0 in data):
         return _utf8(data.decode(_marked(data), "replace")), None
     if codec == "utf-16" and data[::2].count(0) > data[1::2].count(0):  # no mark says so
         codec, decode = "utf-16-be", codecs.utf_16_be_decode

@@ -90,8 +90,8 @@ def essence(message: OpenedMessage) -> list[bytes]:
     values; the length of the first text; and of every further text the kind of the boundary line
     before it and its length.  Then come the values and the texts.  The values are Message-ID,
     Date, From and Subject; type, charset and transfer encoding of the content, and which of its
-    parts is shown.  -1 is the length of a value that is not there or does not count.  Without any
-    of the first four, or without a blank line, all of the data are the body.
+    parts or line breaks are shown.  -1 is the length of a value that is not there or does not
+    count.  Without any of the first four, or without a blank line, all of the data are the body.
     """
     data = message.data
     author, content = _ABSENT, _ABSENT
@@ -181,7 +181,7 @@ def _described(content_type: bytes, encoding: bytes) -> tuple[bytes | None, ...]
         None if kind == b"text/plain" else kind,
         parameters.get("charset", b"").strip(b" \"'").lower() or None,
         None if encoding in {b"", b"7bit"} else encoding,
-        parameters.get("start") if kind == b"multipart/related" else None,
+        parameters.get("start" if kind == b"multipart/related" else "delsp"),
         parameters.get("boundary") if kind.startswith(b"multipart/") else None,
     )
 

@@ -125,7 +125,7 @@ class _MessageReader:
         if not text.is_html and _FULL_LINE.search(data):
             self.files[index] = [Field("filename", each[1]) for each in _UUENCODED.finditer(data)]
             data = _UUENCODED.sub(b"\n", data)
-        return data
+        return data if text.is_html or 0 not in data else data.replace(b"\0", b"")  # not shown
 
     def message(self) -> Message:
         """Return the message."""

@@ -45,6 +45,7 @@ _BASE64_FIRST = re.compile(rb"\A\s*+[A-Za-z0-9+/]{24,}+={0,2}+[ \t]*+(?:\n|\Z)")
 _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
+_SOFT_BREAK = re.compile(rb"(?<!\n--) \n(?!>) ?")  # of RFC 3676, with DelSp=yes
 _LIKELY_BOUNDARY = re.compile(rb"^--(.+)\n(?i:content-)", re.MULTILINE)
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
@@ -261,6 +262,9 @@ class Parts:
                 rank = _HTML_RANK if is_html else _PLAIN_RANK
                 rank = SHOWN_BY_SOME if kind in _BY_SOME else rank
             branches = part.branches if rank else ()
+            if parameters.get("delsp", b"").lower() == b"yes" and not is_html:
+                text = headers.with_line_feeds(body.decoded())
+                data, encoding = _SOFT_BREAK.sub(b"", text), b""
             self.add_text(data, is_html, encoding, body.charset, rank, branches)
 
     def unwrapped(self, body: _Body) -> list[bytes]:

@@ -44,6 +44,7 @@ def test_a_rightly_declared_charset_is_used_however_it_is_spelt(charset):
     ("big5", "big5hkscs", "恒生銀行，唔該嘅"), ("unicode", "utf-16", "你好"),
     ("unicode", "utf-16-le", "你好"), ("utf-16", "utf-16-be", "好 hello"),
     ("unicode-1-1-UTF-7", "utf-7", "你好"), (None, "utf-16", "你好"), ("utf-8", "utf-16", "你好"),
+    ("us-ascii", "utf-16", "buy 你好"),
     ("utf-8", "utf-8-sig", "你好"), (None, "utf-8", "café"),
 ])  # fmt: skip
 def test_subsets_and_other_names_of_a_charset_and_byte_order_marks_are_known(name, charset, text):

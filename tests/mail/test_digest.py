@@ -78,7 +78,7 @@ HEADERS = [
     b"Content-Type: text/html\n", b"Content-Type: text/plain; charset=utf-8\n",
     b"Content-Type: application/octet-stream\n", b"Content-Transfer-Encoding: quoted-printable\n",
     b"Content-Transfer-Encoding: base64\n", b"Content-Transfer-Encoding: 8bit\n",
-    b"Content-Transfer-Encoding: (a comment) base64\n",
+    b"Content-Transfer-Encoding: (a comment) base64\n", b"Content-Type: text/plain; delsp=yes\n",
     b"Content-Type: text/plain\nContent-Type: text/html\n",  # some readers take the last
 ]  # fmt: skip
 ASCII = b"Content-Type: text/plain; charset=us-ascii\n"

@@ -245,6 +245,12 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
     ),
     (MIXED + b"--b\nContent-Type: text/calendar\n\nBEGIN\n--b--", "BEGIN", ()),
     (MIXED.replace(b"mixed", b"digest") + b"--b\n\nSubject: y\n\nhi\n--b--", "hi", ()),
+    (b"Subject: x\n\nb\0u\0y\0", "buy", ()),
+    (
+        b"Subject: x\nContent-Type: text/plain; DelSp=YES\n\nche \nap \n >pi \nlls\n-- \n>a \n>b",
+        "cheap>pills\n-- \n>a \n>b",
+        (),
+    ),
 ])  # fmt: skip
 def test_broken_mail_is_read_as_people_see_it(data, text, noted):
     message = parse_message(data)
