@@ -249,7 +249,7 @@ def _slide_with_looks(name: str, parts: Mapping[str, bytes]) -> bytes:
     below = [*_shapes(master, {}), *_shapes(layout, {})]
     filled = [box for piece, fill, box, _ in below if fill and b"<p:ph" not in piece]
     named = {found[1]: piece for piece, *_ in below if (found := _NAMED_PLACEHOLDER.search(piece))}
-    written = []
+    written = [piece for piece, *_ in below if b"<a:t>" in piece and b"<p:ph" not in piece]
     for piece, fill, box, reach in _shapes(slide, named):
         ground = background
         if fill:
