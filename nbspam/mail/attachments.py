@@ -23,6 +23,7 @@ MAX_FILE = 2 << 20  # bytes of a file that are looked at
 MAX_MEMBERS = 500  # of an archive
 _MAX_NAME = 1024  # bytes of a name in an archive: 255 Chinese letters are 765
 _MAX_HEADER = 1 << 20  # bytes of the header of a 7z archive, when it is decompressed
+_MAX_UNPACKED = 1 << 20  # bytes of a tar archive, or of objects of a PDF
 _MILLISECONDS = 300  # of processor time that the documents of a message may take
 _LIBRARIES = ("pypdfium2", "PIL", "zxingcpp", "olefile")
 
@@ -67,6 +68,7 @@ _STARTS = {
     b"<svg": "svg",
     b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d": "one",
 }
+_PDF, _SNIFFED = re.compile(rb"%PDF-\d"), 1024  # bytes of the beginning
 _LONGEST = max(map(len, _STARTS))
 # Other names of types, in the file's name or declared type.
 _SAME = {
@@ -103,6 +105,12 @@ _IN_PDF = {
 _IN_OLE = {
     "_VBA_PROJECT".encode("utf-16-le"): "macros",
     "EncryptedPackage".encode("utf-16-le"): "encrypted",
+    "Ole10Native".encode("utf-16-le"): "embedded",
+}
+_SIGNS = {"pdf": _IN_PDF, "ole": _IN_OLE, "rtf": {b"\\objdata": "embedded"}}
+_IN_OFFICE = {  # in the names of the parts; macros of version 4 stand in sheets
+    "macros": re.compile(rb"(?i:vbaproject\.bin\Z|/macrosheets/)"),
+    "embedded": re.compile(rb"/embeddings/oleObject"),
 }
 _IN_HTML = {
     b"atob(": "script-atob",
@@ -137,14 +145,11 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     named = extension[1].lower().decode() if extension else ""
     said = {named, kind.partition(b"/")[2].decode("latin-1")} & _KNOWN if found else set()
     facts += [f"{name}-is-{found}" for name in sorted(said) if _SAME.get(name, name) != found]
-    if _DOUBLE.search(filename):
-        facts.append("double-extension")
-    if _REVERSED in filename:
-        facts.append("reversed-name")
     if size > MAX_FILE:
         facts.append("too-large")
-    signs = {"pdf": _IN_PDF, "ole": _IN_OLE}.get(found, {})
-    facts += sorted({fact for sign, fact in signs.items() if sign in data})
+    signs = _SIGNS.get(found, {})
+    objects = b"".join(_compressed_objects(data)) if found == "pdf" else b""
+    facts += sorted({fact for sign, fact in signs.items() if sign in data or sign in objects})
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
     names: list[bytes] = []
@@ -153,33 +158,50 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         roots = {name.partition(b"/")[0] for name in names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
         facts += ["encrypted"] * is_encrypted + _facts_of_names(names, found)
-    if found in ("", "svg") and b"<" in data[:1024]:
+    told = [filename, *([] if found in DOCUMENTS else names)]
+    facts += ["double-extension"] * any(map(_DOUBLE.search, told))
+    facts += ["reversed-name"] * any(_REVERSED in name for name in told)
+    if found in ("", "svg") and b"<" in data[:_SNIFFED]:
         small = data.lower()
         facts += sorted({fact for sign, fact in _IN_HTML.items() if sign in small})
     facts.append(f"same-{sha256(data).hexdigest()[:16]}")
-    return AttachedFile(found, facts, [] if found in DOCUMENTS else names)
+    return AttachedFile(found, facts, told[1:])
 
 
 def _type_of_bytes(data: bytes) -> str:
+    if _PDF.search(data, 0, _SNIFFED):  # which viewers find behind other bytes
+        return "pdf"
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     if data.startswith(b"CD001", 0x8001):  # ECMA-119, section 8.4
         return "iso"
     if data.startswith(b"ustar", 257):
         return "tar"
-    if data.startswith(b"<?xml") and b"<svg" in data[:1024]:
+    if data.startswith(b"<?xml") and b"<svg" in data[:_SNIFFED]:
         return "svg"
     start = data[: _LONGEST + 2].lstrip()
     return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
 
 
+def _compressed_objects(data: bytes) -> Iterator[bytes]:
+    """Yield the objects of a PDF that stand together in compressed streams."""
+    left = _MAX_UNPACKED
+    for piece in data.split(b"/ObjStm", MAX_MEMBERS)[1:]:
+        with suppress(zlib.error):
+            packed = piece.partition(b"stream")[2].lstrip(b"\r\n")
+            objects = zlib.decompressobj().decompress(packed, left)
+            left -= len(objects)
+            yield objects
+        if left <= 0:
+            break
+
+
 def _facts_of_names(names: list[bytes], kind: str) -> list[str]:
-    facts = ["macros"] * any(name.lower().endswith(b"vbaproject.bin") for name in names)
+    facts = [fact for fact, inside in _IN_OFFICE.items() if any(map(inside.search, names))]
     if kind in DOCUMENTS:
         return [*facts, f"type-{kind}"]
     inside = {match[1].lower().decode() for match in map(_EXTENSION.search, names) if match}
     facts += [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
-    facts += ["double-extension"] * any(map(_DOUBLE.search, names))
     return [*facts, f"files-{min(len(names), 10)}"]
 
 
@@ -263,18 +285,22 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
 _ZIP_ENTRY = re.compile(b"PK\3\4")
 
 
-def _zip_entries(data: bytes) -> Iterator[_Entry]:
+def zip_members(data: bytes) -> Iterator[tuple[bytes, int, int, int, int]]:
+    """Yield name, flags, method, place and size, which may be 0, of each file in an archive."""
     # By the headers before the files, because the directory at the end may be cut off.
     for match in _ZIP_ENTRY.finditer(data):
-        flags, length = struct.unpack_from("<2xH18xH2x", data, match.start() + 4)
-        start = match.start() + 30
-        yield data[start : start + length], bool(flags & 1)
+        flags, method, size, length, more = struct.unpack_from("<2xHH8xI4xHH", data, match.end())
+        start = match.end() + 26
+        yield data[start : start + length], flags, method, start + length + more, size
+
+
+def _zip_entries(data: bytes) -> Iterator[_Entry]:
+    return ((name, bool(flags & 1)) for name, flags, *_ in zip_members(data))
 
 
 # --- tar (POSIX, `pax`) and gzip (RFC 1952) --------------------------------------------------
 
 _END = re.compile(rb"[\0\n]")
-_MAX_TAR = 1 << 20  # bytes of a tar archive that are decompressed
 
 
 def _tar_entries(data: bytes) -> Iterator[_Entry]:
@@ -290,7 +316,7 @@ def _tar_entries(data: bytes) -> Iterator[_Entry]:
 
 
 def _gzip_entries(data: bytes) -> Iterator[_Entry]:
-    tar = zlib.decompressobj(31).decompress(data, _MAX_TAR)
+    tar = zlib.decompressobj(31).decompress(data, _MAX_UNPACKED)
     if tar.startswith(b"ustar", 257):
         yield from _tar_entries(tar)
     elif data[3] == 8:  # nothing but a name stands before the data

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from math import hypot
@@ -27,9 +28,12 @@ from selectors import EVENT_READ, DefaultSelector
 from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file
+from nbspam.charsets import to_utf8
+from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file, zip_members
+from nbspam.mail.headers import LIMITS, decode_transfer, open_message
 from nbspam.mail.office import LEAST_SIZE, split_office, with_usual_prefixes
 from nbspam.mail.ole import EncryptedError, ole_texts
+from nbspam.mail.parts import Parts
 from nbspam.mail.wrappings import rtf_texts
 
 if TYPE_CHECKING:
@@ -213,6 +217,10 @@ def _read_ole(data: bytes) -> Document:
         if kind in DOCUMENTS:
             with suppress(Exception):  # whatever a library raises
                 read.append(read_document(kind, file))
+    return _joined(read)
+
+
+def _joined(read: Iterable[Document]) -> Document:
     texts, links, facts, hidden = zip(*read, strict=True)
     every_link, every_fact = list(chain.from_iterable(links)), {*chain.from_iterable(facts)}
     return Document("\n".join(texts), every_link, tuple(every_fact), "\n".join(hidden))
@@ -221,15 +229,18 @@ def _read_ole(data: bytes) -> Document:
 # --- Office and OpenDocument -----------------------------------------------------------------
 
 _PARTS = re.compile(
-    r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml"
-    r"|xl/(?:sharedStrings|worksheets/[sS]heet\d*|drawings/drawing\d+)\.xml"
-    r"|ppt/(?:slides/slide|notesSlides/notesSlide)\d+\.xml"
+    r"(?:word|xl)/(?!calcChain)\w+\.xml|xl/(?:worksheets|drawings)/\w+\.xml"
+    r"|ppt/(?:slides|notesSlides)/\w+\.xml|(?:word|xl|ppt)/(?:charts/chart|diagrams/data)\w*\.xml"
     r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
-    r"|(?:docProps/core|content|(?:(?:word|xl)/)?styles|xl/workbook)\.xml"
+    r"|(?:docProps/core|(?:Object \d+/)?content|styles)\.xml"
 )
-_LOOKS = re.compile(r"ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/\w+)\.xml")
+_MANIFEST = "META-INF/manifest.xml"
+_LOOKS = re.compile(
+    r"ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/\w+)\.xml|" + re.escape(_MANIFEST)
+)
 _TITLES = "docProps/core.xml"  # which no program shows beside the text
 _PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
+_PAGES = re.compile(r"(?:\w+/)*[\w-]+\.(?:html?|mht(?:ml)?)")  # which Word takes into its text
 _MAX_PICTURE = 256 << 10  # bytes: codes are small, and photographs take time
 _MAX_XML = 4 << 20  # bytes of all parts, unpacked, without their empty paragraphs
 _MAX_UNPACKED = 16 << 20  # bytes of all parts with them
@@ -248,49 +259,73 @@ _SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an 
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
     rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
-    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|f|v)[\s/>])"
+    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|(?:c:)?[fv])[\s/>])"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
 # Numbers, formulas without texts, and the places of pictures.
 _NO_TEXT = re.compile(
-    rb"<v>[\d.E+-]*+</v>|<f\b[^<>]*+>[^<\"&]*+</f>|<cp:revision>\d*+</cp:revision>"
-    rb"|<(?:wp\w*|xdr|dcterms|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
+    rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f\b[^<>]*+>[^<\"&]*+</(?:c:)?f>)|<cp:revision>\d*+</cp:revision>"
+    rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
 _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-zA-Z]{3,9}:[^"]{1,2000})"')
 
 
 def _read_office(data: bytes) -> Document:
-    with zipfile.ZipFile(io.BytesIO(data)) as file:
-        parts, is_whole = _xml_of_parts(file)
+    with _opened(data) as file:
+        parts, facts = _xml_of_parts(file)
+        if b"encryption-data" in parts.pop(_MANIFEST, b""):
+            return Document("", [], ("encrypted",))
         targets = b"\n".join(chain.from_iterable(map(_TARGET.findall, parts.values())))
         links = html.unescape(targets.decode("utf-8", "replace")).split()
         titles = _text_of_xml(parts.pop(_TITLES, b""))
         split = list(split_office(parts))
-        texts = [_text_of_xml(shown) for shown, _ in split]
+        texts = "\n".join(_text_of_xml(shown) for shown, _ in split)
         hidden = "\n".join(_text_of_xml(xml) for _, xml in split)
-        facts = {*facts_of_hidden(hidden), *["attached-long"] * (not is_whole)}
-        small = [each for each in file.infolist() if each.file_size <= _MAX_PICTURE]
-        pictures = [each for each in small if _PICTURES.fullmatch(each.filename)]
-        for picture in pictures[:_PAGES_WITH_PICTURES]:
-            with suppress(Exception):  # whatever a library raises
-                found = _read_image(file.read(picture))
-                texts.append(found.text)
-                facts.update(found.facts)
-    return Document("\n".join(texts), links, tuple(facts), f"{hidden}\n{titles}")
+        facts.update(facts_of_hidden(hidden))
+        read = [Document(texts, links, tuple(facts), f"{hidden}\n{titles}")]
+        for names, most, read_file in (
+            (_PICTURES, _MAX_PICTURE, _read_image),
+            (_PAGES, _PIECE, _read_page),
+        ):
+            small = [each for each in file.infolist() if each.file_size <= most]
+            chosen = [each for each in small if names.fullmatch(each.filename)]
+            for each in chosen[:_PAGES_WITH_PICTURES]:
+                with suppress(Exception):  # whatever a library raises
+                    read.append(read_file(file.read(each)))
+    return _joined(read)
 
 
-def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
-    """Return the XML of each part by its name, in UTF-8, and whether that is all of it."""
+def _opened(data: bytes) -> zipfile.ZipFile:
+    """Return an archive; one without its directory is put together again, as Office does it."""
+    try:
+        return zipfile.ZipFile(io.BytesIO(data))
+    except zipfile.BadZipFile:
+        file = zipfile.ZipFile(io.BytesIO(), "w")
+        for name, _, method, start, size in zip_members(data):
+            content = data[start : start + size]
+            if method == zipfile.ZIP_DEFLATED:
+                with suppress(zlib.error):
+                    content = zlib.decompressobj(-15).decompress(data[start:], _MAX_XML)
+            file.writestr(name.decode("utf-8", "replace"), content)
+        return file
+
+
+def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], set[str]]:
+    """Return the XML of each part by its name, in UTF-8, and the facts that some is not read."""
     parts = {}
+    facts = set()
     left, unread = _MAX_XML, _MAX_UNPACKED
     names = file.namelist()
     chosen = [*filter(_PARTS.fullmatch, names), *filter(_LOOKS.fullmatch, names)]
     for name in chosen[:_MAX_PARTS]:
         xml = b""
-        with file.open(name) as part:
-            while len(xml) < left and unread > 0 and (piece := part.read(_PIECE)):
-                unread -= len(piece)
-                xml += _EMPTY_PARAGRAPH.sub(b"\n", piece)
+        try:
+            with file.open(name) as part:
+                while len(xml) < left and unread > 0 and (piece := part.read(_PIECE)):
+                    unread -= len(piece)
+                    xml += _EMPTY_PARAGRAPH.sub(b"\n", piece)
+        except Exception:  # a damaged part hides no other
+            facts.add("attached-unreadable")
         xml = xml[:left]
         left -= len(xml)
         if xml.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -298,7 +333,22 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], bool]:
         xml = _NO_MARKUP.sub(lambda found: (found[1] or b"").replace(b"<", b"&lt;"), xml)
         xml = _SINGLE_QUOTES.sub(rb'"\1"', xml).replace(b" />", b"/>")
         parts[name] = with_usual_prefixes(xml)
-    return parts, len(chosen) <= _MAX_PARTS and left > 0 and unread > 0
+    if len(chosen) > _MAX_PARTS or left <= 0 or unread <= 0:
+        facts.add("attached-long")
+    return parts, facts
+
+
+def _read_page(data: bytes) -> Document:
+    """Return the text of a page, or of a saved page (MHTML), which is a message."""
+    from nbspam.mail.html import read_html
+
+    texts = [text for text in Parts(open_message(data), LIMITS).texts if text.is_html]
+    pages = [(decode_transfer(text.data, text.encoding), text.charset) for text in texts]
+    read = read_html([to_utf8(*page)[0] for page in pages or [(data, "")]])
+    shown = b"\n".join([page.visible for page in read]).decode("utf-8", "replace")
+    hidden = b"\n".join([page.hidden for page in read]).decode("utf-8", "replace")
+    links = [url.decode("utf-8", "replace") for page in read for url in page.urls]
+    return Document(shown, links, facts_of_hidden(hidden), hidden)
 
 
 def _text_of_xml(xml: bytes) -> str:
@@ -319,8 +369,10 @@ _WORD = re.compile(r"\w\S*")
 
 def _read_pdf(data: bytes) -> Document:
     import pypdfium2
+    from pypdfium2 import raw
 
     file = pypdfium2.PdfDocument(data)
+    file.init_forms()
     n_pages = min(len(file), _MAX_PAGES)
     texts: list[str] = []
     hidden: list[str] = []
@@ -329,8 +381,14 @@ def _read_pdf(data: bytes) -> Document:
     for number in range(n_pages):
         with suppress(pypdfium2.PdfiumError):  # a damaged page hides no other from viewers
             page = file[number]
-            text_page = page.get_textpage()
             links += _links_of_page(file.raw, page.raw)
+            # Fields of forms, and notes that lie on the page, become text of it, in the box of
+            # the page itself.
+            page.set_mediabox(*page.get_bbox())
+            if raw.FPDFPage_Flatten(page.raw, raw.FLAT_NORMALDISPLAY) == raw.FLATTEN_SUCCESS:
+                page.close()
+                page = file[number]
+            text_page = page.get_textpage()
             if number >= _PAGES_WITH_PICTURES:
                 texts.append(text_page.get_text_bounded())
             else:
@@ -403,13 +461,14 @@ def _links_of_page(file: Any, page: Any) -> Iterator[str]:
 # --- pictures --------------------------------------------------------------------------------
 
 _MAX_PIXELS = 40_000_000
+_FORMATS = [kind.upper() for kind in IMAGES]  # Pillow would run other programs for some others
 _LEAST_SIDE = 21  # pixels; no code is smaller
 
 
 def _read_image(data: bytes) -> Document:
     import PIL.Image
 
-    image: Image = PIL.Image.open(io.BytesIO(data))
+    image: Image = PIL.Image.open(io.BytesIO(data), formats=_FORMATS)
     width, height = image.size
     if width * height > _MAX_PIXELS:
         return Document("", [], ("attached-long",))

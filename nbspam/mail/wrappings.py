@@ -109,6 +109,7 @@ _NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F
 _TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
 _SIZES = {0x2: 4, 0x3: 4, 0x4: 4, 0xA: 4, 0xB: 4, 0x48: 16}  # bytes; of other fixed types 8
 _UNICODE, _OBJECT = 0x1F, 0xD
+_INTERFACE = 16  # bytes before an object: the identifier of its interface
 UTF_16 = "utf-16-le"
 _VARIABLE = (0x1E, _UNICODE, 0x102, _OBJECT)
 _MAX_FILES = 100
@@ -133,7 +134,7 @@ def tnef_parts(data: bytes) -> list[bytes]:
         elif files and attribute == _FILE_DATA:
             files[-1][_DATA] = value
         elif files and attribute == _FILE_PROPERTIES:
-            files[-1].update(_properties(value, (_LONG_NAME,), charset))
+            files[-1].update(_properties(value, (_LONG_NAME, _DATA), charset))
     parts = []
     if _HTML in texts:
         parts.append(b"Content-Type: text/html\n\n" + texts[_HTML])
@@ -182,9 +183,11 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 value = data[place + 4 : place + 4 + length]
                 place += 4 + length + -length % 4
                 if number in wanted:
-                    if kind == _UNICODE or number not in (_RTF, _HTML):
+                    if kind == _UNICODE or number not in (_RTF, _HTML, _DATA):
                         value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
-                    found[number] = value if number == _RTF else value.rstrip(b"\0")
+                    if kind == _OBJECT:
+                        value = value[_INTERFACE:]
+                    found[number] = value if number in (_RTF, _DATA) else value.rstrip(b"\0")
     return found
 
 

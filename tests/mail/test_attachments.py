@@ -78,6 +78,12 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
     (zipped("word/document.xml", "word/vbaProject.bin"), b"a.docm", {"type-docx", "macros"}),
     (zipped("a.pdf.exe", "b.txt"), b"a.zip", {"inside-exe", "files-2", "double-extension"}),
     (b"<script>saveAs(atob('x'), new Blob)", b"a.html", {"type-other", "script-atob"}),
+    (zipped("invoice\u202efdp.exe"), b"a.zip", {"reversed-name"}),
+    (zipped("xl/macrosheets/sheet1.xml"), b"a.xlsm", {"type-xlsx", "macros"}),
+    (zipped("word/embeddings/oleObject1.bin"), b"a.docx", {"type-docx", "embedded"}),
+    (b"{\\rtf1{\\object{\\*\\objdata 01}}}", b"a.rtf", {"type-rtf", "embedded"}),
+    (b"GIF89a %PDF-1.4 /URI", b"a.pdf", {"type-pdf", "pdf-link"}),  # which viewers open
+    (b"%PDF<</Type/ObjStm>>stream\n" + zlib.compress(b"/Launch"), b"a.pdf", {"pdf-launch"}),
 ])  # fmt: skip
 def test_facts(data, name, expected):
     assert expected <= facts(data, name)
@@ -256,6 +262,9 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
     ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v>x</v>', [FORMULA, "x"]),
     ("xl/comments/comment1", "<t>a", ["a"]),
     ("xl/drawings/drawing1", "<xdr:col>1</xdr:col><row>2</row><a:t>a", ["a"]),
+    ("ppt/charts/chart1", "<c:f>A!$B$1</c:f><c:v>a</c:v><c:v>4.3</c:v><c:v>b</c:v>", ["a", "b"]),
+    ("word/diagrams/data1", "<c:formatCode>General</c:formatCode><a:t>a", ["a"]),
+    ("word/story", "<w:t>a", ["a"]),  # its name is free
 ])  # fmt: skip
 def test_the_text_of_office_documents(name, xml, lines):
     found = read_document("odf", zipped(f"{name}.xml", data=xml.encode()))
@@ -285,6 +294,30 @@ def test_links_behind_the_text_of_office_documents():
     link = b'<Relationship Target="HTTP://a.example/?a=1&amp;b" TargetMode="External"/>'
     found = read_document("docx", zipped("word/_rels/document.xml.rels", data=link))
     assert found.links == ["HTTP://a.example/?a=1&b"]
+
+
+@pytest.mark.parametrize(("name", "data"), [
+    ("word/a.htm", b"<p>buy <a href=http://a.example/>now"),
+    (
+        "word/a.mht",
+        b"Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n"
+        b"<p>buy <a href=3Dhttp://a.example/>no=77",
+    ),
+])  # fmt: skip
+def test_word_takes_pages_into_its_text(name, data):
+    found = read_document("docx", zipped(name, data=data))
+    assert (found.text.split(), found.links) == (["buy", "now"], ["http://a.example/"])
+
+
+def test_a_damaged_or_encrypted_document_is_read_as_far_as_it_goes():
+    data = packed(dict.fromkeys(("word/document.xml", "word/header1.xml"), XML.encode()), "zip")
+    directory = data.index(b"PK\1\2")
+    broken = data[: directory + 16] + b"sum?" + data[directory + 20 :]
+    for file, facts in ((data[:directory], ()), (broken, ("attached-unreadable",))):
+        found = read_document("docx", file)
+        assert ("cheap pills & more" in found.text, found.facts) == (True, facts)
+    locked = zipped("content.xml", "META-INF/manifest.xml", data=b"<manifest:encryption-data/>")
+    assert read_document("odf", locked) == Document("", [], ("encrypted",))
 
 
 def test_entities_of_a_document_are_not_expanded():
@@ -369,6 +402,16 @@ def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
 
 
 @needs_libraries
+def test_notes_and_fields_on_a_page_are_text_of_it():
+    note = b"<</Type/Annot/Subtype/FreeText/Rect[50 800 300 820]/DA(/F1 12 Tf)/Contents(noted)>>"
+    data = pdf("once", "http://a.example/").replace(b"/Annots[", b"/Annots[" + note)
+    data = data.replace(b"Catalog", b"Catalog/AcroForm<</Fields[]/DR<</Font<</F1 4 0 R>>>>>>")
+    data = data.replace(b"/MediaBox[0 0 612 792]", b"")  # the page has that of the document
+    found = read_document("pdf", data.replace(b"/Count 1", b"/Count 1/MediaBox[0 0 612 842]"))
+    assert (found.text.split(), found.links) == (["once", "noted"], ["http://a.example/"])
+
+
+@needs_libraries
 def test_the_text_of_twenty_pages_is_read():
     data = pdf("once", "").replace(b"[3 0 R]/Count 1", b"[%b]/Count 30" % (b"3 0 R " * 30))
     found = read_document("pdf", data)
@@ -450,6 +493,12 @@ def test_a_code_is_found_through_whose_ground_one_sees(mode):
     file = io.BytesIO()
     picture.convert("RGBA").convert(mode).save(file, "PNG")
     assert read_document("png", file.getvalue()).text == "http://a.example/code"
+
+
+@needs_libraries
+def test_a_picture_for_which_pillow_would_run_a_program_is_not_opened():
+    with pytest.raises(OSError, match="cannot identify"):
+        read_document("png", b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
 
 
 @needs_libraries
@@ -587,9 +636,10 @@ def test_html_in_winmail_dat_is_in_the_charset_that_it_declares(charset):
 
 
 def test_files_in_winmail_dat_are_attachments():
-    name = properties((0x3707, 0x1F, "long näme.html".encode("utf-16-le")))
+    name = (0x3707, 0x1F, "long näme.html".encode("utf-16-le"))
     file = [attribute(0x69002, b""), attribute(0x18010, b"a.htm\0")]
-    data = tnef(*file, attribute(0x6800F, b"<p>" + PILLS), attribute(0x69005, name))
+    content = (0x3701, 0xD, bytes(16) + b"<p>" + PILLS)  # behind the identifier of an interface
+    data = tnef(*file, attribute(0x6800F, b"icon"), attribute(0x69005, properties(name, content)))
     found = fields(data, BINARY, b"winmail.dat")
     assert found["filename"].decode() == "winmail.dat long näme.html"
     assert found["body"] == PILLS
