@@ -79,13 +79,10 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
     assert len({printing.display_width(start) for start in starts}) == 1
 
 
-def test_one_thing_is_told_in_the_singular():
+def test_one_thing_is_told_in_the_singular(nbspam, tmp_path):
     said = [printing.amount_text(n, "messages") for n in (0, 1, 2, 1024)]
     assert said == ["0 messages", "1 message", "2 messages", "1,024 messages"]
     assert [printing.amount_text(n, "classes") for n in (1, 2)] == ["1 class", "2 classes"]
-
-
-def test_a_model_of_one_message_and_one_row_is_told_in_the_singular(nbspam, tmp_path):
     (tmp_path / "a.csv").write_text("colour,size,class\nred,1,x\n")
     train = "table", "train", tmp_path / "a.csv", "--target", "class", "-m", tmp_path / "m"
     assert "read 1 row (1 x)" in nbspam(*train)[1]

@@ -218,7 +218,7 @@ def test_topics_are_told_apart_by_messages_not_seen():
     assert [v.label for v in trained(few).classify(few)] == list(THREE_TOPICS)
 
 
-def test_where_words_say_nothing_no_class_is_believed():
+def test_where_words_say_nothing_no_class_is_believed_and_that_of_most_messages_is_likelier():
     rng = np.random.default_rng(3)
     noise = [
         Item(f"{n}", "xyz"[n % 3], " ".join(rng.choice(EVERYDAY, 6)).encode(), is_text=True)
@@ -227,9 +227,6 @@ def test_where_words_say_nothing_no_class_is_believed():
     model = trained(noise[:240])
 
     assert np.mean([v.probability for v in model.classify(noise[240:])]) < 0.5
-
-
-def test_a_class_of_most_messages_is_likelier_where_nothing_is_known():
     items = texts(10, 4, topics=THREE_TOPICS)
     items += [Item(f"m{n}", "soil", b"the of", is_text=True) for n in range(200)]
     (verdict,) = trained(items).classify([Item("q", None, b"qqq", is_text=True)])

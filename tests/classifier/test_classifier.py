@@ -230,12 +230,9 @@ def test_a_run_goes_to_its_word_and_is_divided_among_its_places():
     assert [e.counts for e in found] == [(1.0, 2.0), ()]  # the model does not know `big`
 
 
-def test_a_run_over_a_blank_is_divided_by_characters_and_a_blank_goes_to_both_sides():
+def test_a_run_over_a_blank_is_divided_and_what_stands_between_blanks_is_one_stretch():
     assert sums("win now", ("char:in n", 3.0)) == {"win": 2.0, "now": 1.0}
     assert sums("win now", ("char: ", 3.0)) == {"win": 1.5, "now": 1.5}
-
-
-def test_what_has_several_words_between_blanks_is_one_stretch():
     found = sums("&lt;#&gt; ok", ("char:t;", 1.0), ("char:ok", 0.5))
     assert found == {"&lt;#&gt;": 1.0, "ok": 0.5}
     assert sums("ok.", ("char:k.", 1.0)) == {"ok": 1.0}

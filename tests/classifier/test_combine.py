@@ -111,11 +111,16 @@ def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
         assert shares.sum() + constant == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 
-def test_the_share_of_corrections_is_bounded_too():
+def test_shares_of_corrections_are_bounded_and_of_equally_strong_tokens_the_first_count():
     table = counts_like([0.0] * 4, np.full(4, TEXT))
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
     shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
     assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST_NATS / 40)
+    n = 3 * combine.STRONGEST[1]
+    table = counts_like([5.0] * n, np.full(n, TEXT))
+    combination = combine.Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
+    shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
+    assert np.flatnonzero(shares).tolist() == list(range(combine.STRONGEST[1]))
 
 
 @pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
@@ -149,14 +154,6 @@ def test_corrections_of_a_long_text_do_not_depend_on_its_neighbours(monkeypatch)
 
     alone = [log_odds_of(combination, table, documents.part(n, n + 1))[0] for n in range(4)]
     assert log_odds_of(combination, table, documents) == pytest.approx(alone, abs=1e-12)
-
-
-def test_of_equally_strong_tokens_the_first_count():
-    n = 3 * combine.STRONGEST[1]
-    table = counts_like([5.0] * n, np.full(n, TEXT))
-    combination = combine.Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
-    shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
-    assert np.flatnonzero(shares).tolist() == list(range(combine.STRONGEST[1]))
 
 
 def means_of_others(documents, row):
@@ -406,16 +403,13 @@ def test_hidden_words_that_point_to_ham_are_worth_nothing():
 # ---- corrections ----
 
 
-def test_steps_worked_by_hand():
+def test_steps_worked_by_hand_of_which_that_of_ham_grows_with_the_number_of_messages():
     # Log-odds of 1 are a probability of e / (1 + e).
     p = e / (1 + e)
     assert fitting.correction_step(0.0, 1, 1.5) == 0.5
     assert fitting.correction_step(0.0, 0, 1.5) == -0.75
     assert fitting.correction_step(1.0, 1, 1.5) == pytest.approx(1 - p)
     assert fitting.correction_step(1.0, 0, 1.5) == pytest.approx(-1.5 * p)
-
-
-def test_the_step_of_ham_grows_with_the_number_of_messages_to_one_and_a_half():
     assert [fitting.ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [1, 1.25, 1.5, 1.5]
     assert fitting.ham_step(A_OR_B, 5000) == 1
 
@@ -453,15 +447,12 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
 
 
-def test_labels_that_no_decided_score_contradicts_are_all_believed():
+def test_trust_worked_by_hand():
     # The last two are contradicted, but by scores that are undecided.
     score = np.array([5.0, -5.0, 5.0, -5.0, 0.1, -0.1])
     assert fitting.trust(score, np.array([1, 0, 1, 0, 0, 1])).tolist() == [1] * 6
     assert fitting.trust(np.zeros(3), np.array([0, 1, 1])).tolist() == [1] * 3
     assert fitting.trust(np.zeros(0), np.zeros(0, int)).tolist() == []
-
-
-def test_trust_worked_by_hand():
     # 50 decided messages, of which 5 are contradicted, beside 50 that are assumed: .05 are wrong.
     # So labels below .1 are not believed, labels from .4 on are, and .25 is half way between.
     own = np.array([0.99] * 45 + [0.01] * 5 + [0.1, 0.25, 0.4, 0.5] + [0.6] * 46)

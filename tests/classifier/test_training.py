@@ -224,7 +224,7 @@ def changes_between(moves):
     ]
 
 
-def test_a_fit_is_due_when_a_class_has_changed_by_a_twentieth():
+def test_a_fit_is_due_when_a_class_is_new_has_changed_by_a_twentieth_or_two_thousand_times():
     growth = ModelGrowth({"ham": 200, "spam": 40})
 
     # The tenth change of ham; a message that leaves a class changes it too.
@@ -234,18 +234,12 @@ def test_a_fit_is_due_when_a_class_has_changed_by_a_twentieth():
     # At that fit there were 204 ham: ten are less than a twentieth.
     assert due_points(growth, [(None, "ham")] * 11) == [10]
     assert growth.class_count == {"ham": 215, "spam": 40}
-
-
-def test_a_fit_is_due_at_once_for_a_class_that_is_new():
     growth = ModelGrowth({"ham": 100, "spam": 100})
     assert due_points(growth, [(None, "ham"), (None, "work"), (None, "work")]) == [1, 2]
     assert growth.classes == ("ham", "spam", "work")
     growth.note("work", "spam")
     growth.note("work", "spam")
     assert growth.classes == ("ham", "spam")  # a class without messages is none
-
-
-def test_a_fit_is_due_after_two_thousand_changes_of_large_classes():
     growth = ModelGrowth({"ham": 1e6, "spam": 1e6})
     assert due_points(growth, [(None, "ham"), ("ham", "spam")] * 1100) == [
         training.MAX_CHANGES - 1

@@ -255,7 +255,7 @@ def test_no_token_lacks_more_than_the_bound_of_a_sum_or_a_merge(first, second, l
     check_bound(add_tables(parts), exact.total())
 
 
-def test_a_token_that_comes_again_lacks_what_was_forgotten():
+def test_what_tokens_lack_worked_by_hand():
     once = table_of({1: (5, 0), 2: (0, 2), 3: (1, 0)}).forgetting(np.array([0]))
     again = add_tables([once, table_of({2: (0, 1), 4: (1, 0)})])
 
@@ -265,8 +265,6 @@ def test_a_token_that_comes_again_lacks_what_was_forgotten():
     assert again.loss.of_each.tolist() == [0, 2, 2]  # token 2 really lacks 2, token 4 nothing
     assert again.loss.n_exact == 1
 
-
-def test_losses_add_up_where_two_tables_have_forgotten():
     one, two = Loss(np.array([0, 2]), 3), Loss(np.array([1]), 4)
     total = loss_of_sum([(2, one), (1, two), (1, None)], np.array([0, 1, 1, 2]), 3)
     # Token 0 was only in the first table, 1 in both, and 2 only in the one that is exact.

@@ -209,12 +209,15 @@ def whole(found, title="Text"):
     )
 
 
-def test_words_are_marked_by_what_they_say():
+def test_words_are_marked_by_what_they_say_and_strong_ones_have_their_number_once():
     mail = Item("m", None, b"Subject: hello\n\nbuy CHEAP pills, and lunch.\n")
     found = cases.marked(mail, MAIL, evidence(cheap=2.0, pills=0.7, lunch=-1.5, buy=0.01))
     assert levels(found) == [("CHEAP", 3), ("pills", 2), ("lunch", -3)]
     assert whole(found) == "buy CHEAP pills, and lunch."
     assert found.subject == "hello"
+    found = cases.marked(Item("m", None, b"\npills Pills pills"), MAIL, evidence(pills=1.25))
+    pieces = [piece for passage in found.passages for piece in passage.pieces if piece.level]
+    assert [piece.nats for piece in pieces] == [1.25, None, None]
 
 
 def test_the_subject_is_another_place_than_the_text_and_known_words_are_counted():
@@ -229,12 +232,6 @@ def test_the_subject_is_another_place_than_the_text_and_known_words_are_counted(
     found = cases.marked(mail, MAIL, evidence(three=0.0, four=1.0))
     # Those of the subject count twice, as words of the subject and of the text.
     assert (found.n_tokens, found.n_known) == (6, 2)
-
-
-def test_strong_words_have_their_number_once():
-    found = cases.marked(Item("m", None, b"\npills Pills pills"), MAIL, evidence(pills=1.25))
-    pieces = [piece for passage in found.passages for piece in passage.pieces if piece.level]
-    assert [piece.nats for piece in pieces] == [1.25, None, None]
 
 
 def test_infinite_words_are_the_strongest_and_those_for_both_classes_are_unmarked():

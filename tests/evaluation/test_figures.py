@@ -310,7 +310,9 @@ def test_a_file_shows_all_pictures_without_a_style(views):
     assert {e.get("stroke") for e in root.iter("path")} > {"#0b5cad", "#d3d9df"}
 
 
-def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, tmp_path):
+def test_a_png_has_the_form_and_the_colours_of_its_svg_and_is_the_same_every_time(
+    views, many, tmp_path
+):
     pytest.importorskip("matplotlib")
     for each in (views, views_of(many)):
         for name in ("one.png", "two.png"):
@@ -324,16 +326,6 @@ def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, t
     for name in ("a.svg", "a.png"):
         with pytest.raises(InputError, match=rf"none/{name}: No such file.*; give another name"):
             pictures.write(root, str(tmp_path / "none" / name))
-
-
-def test_a_png_is_drawn_from_a_notebook_whatever_backend_it_sets(folder, tmp_path):
-    pytest.importorskip("matplotlib")
-    command = ["eval", str(folder), "--cv", "2", "--plot", str(tmp_path / "a.png")]
-    assert run_nbspam(*command, env={**os.environ, "MPLBACKEND": "module://none"})[::2] == (0, "")
-
-
-def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
-    pytest.importorskip("matplotlib")
     from matplotlib.image import imread
 
     pictures.write(pictures.sheet(views, "mails"), str(tmp_path / "a.png"))
@@ -342,6 +334,12 @@ def test_a_png_has_the_colours_of_its_svg(views, tmp_path):
     root = pictures.sheet(views, "mails")
     forms = [*root.iter("path"), *root.iter("circle")]
     assert {form.get("fill") for form in forms} - {None, "none", "#fff"} <= painted
+
+
+def test_a_png_is_drawn_from_a_notebook_whatever_backend_it_sets(folder, tmp_path):
+    pytest.importorskip("matplotlib")
+    command = ["eval", str(folder), "--cv", "2", "--plot", str(tmp_path / "a.png")]
+    assert run_nbspam(*command, env={**os.environ, "MPLBACKEND": "module://none"})[::2] == (0, "")
 
 
 @pytest.mark.parametrize("is_new", [False, True])

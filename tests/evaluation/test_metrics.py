@@ -173,7 +173,7 @@ def test_bootstrap_keeps_the_order_of_the_documents():
     assert 0 < low < 14.5 < high < 29
 
 
-def test_bootstrap_of_an_array_is_the_bootstrap_of_each_entry():
+def test_bootstrap_of_an_array_is_that_of_each_entry_and_leaves_out_what_has_no_answer():
     x = np.random.default_rng(0).normal(size=40)
     together, mean, high = (
         bootstrap_interval(statistic, x, np.random.default_rng(1), 100)
@@ -181,8 +181,6 @@ def test_bootstrap_of_an_array_is_the_bootstrap_of_each_entry():
     )
     assert together.T.tolist() == [mean.tolist(), high.tolist()]
 
-
-def test_bootstrap_leaves_out_resamples_without_an_answer():
     def of(documents):  # a ham and a spam, numbered as they score
         return bootstrap_interval(lambda x: auc(x, x), documents, np.random.default_rng(0), 50)
 

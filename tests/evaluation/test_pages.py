@@ -55,15 +55,11 @@ def bare(trial, **options):
     return html, Page(html)
 
 
-def test_it_tells_the_plainest_first_and_all_measures_of_the_text_report(judged):
+def test_the_plainest_numbers_come_first_and_all_measures_last(judged):
     assert headings(judged[2]) == SECTIONS
     assert Page(judged[2]).text.index("spams are caught") < judged[2].index("In a week")
     trial, _, html = judged
     assert "".join(Page(html).within("pre")) == trial_text(trial).rstrip("\n") + "\n"
-
-
-def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
-    trial, _, html = judged
     (kept, lost), (missed, caught) = evaluation_of(trial).confusion.tolist()
     text = Page(html).text
 
@@ -111,8 +107,8 @@ def test_each_cutoff_costs_what_its_errors_cost(judged):
     assert now == "0.667"
 
 
-def test_mistakes_are_the_most_surely_wrong_first(judged):
-    trial, _, html = judged
+def test_mistakes_are_the_most_surely_wrong_first_and_their_numbers_add_up(judged):
+    trial, witness, html = judged
     mistakes = trial.mistakes()
     page = Page(html)
     names = [text for path, text in page.texts if path[-2:] == ("summary", "span")]
@@ -123,9 +119,6 @@ def test_mistakes_are_the_most_surely_wrong_first(judged):
     rest = rows_of(html, "Further wrong answers")[1:]
     assert rest == [[*each] for each in mistakes[pages.N_CASES :]]
 
-
-def test_the_numbers_of_each_mistake_add_up_to_the_score_of_the_trial(judged):
-    trial, witness, html = judged
     rows = trial.wrong_rows()[: pages.N_CASES]
     regions = re.findall(r'aria-label="Evidence">(.*?)</table>', html, re.S)
     assert len(regions) == pages.N_CASES
@@ -310,7 +303,7 @@ def html(compared):
     return pages.compared_page(compared, names, "mails", per_week=200)
 
 
-def test_every_run_has_a_column(compared, html):
+def test_every_run_has_a_column_and_what_only_some_get_right_is_listed(compared, html):
     head, *rows = rows_of(html, "Side by side")
     found = {row[0]: row[1:] for row in rows}
     confusions = [evaluation_of(trial).confusion for trial in compared.trials]
@@ -321,9 +314,6 @@ def test_every_run_has_a_column(compared, html):
         assert cell.startswith(f"{rate(1000 * hm_rate(confusion))}(")
     weekly = found["of 200 messages a week: ham lost"]
     assert weekly == [rate(200 * c[0, 1] / c.sum()) for c in confusions]
-
-
-def test_differences_are_those_of_the_text(compared, html):
     names = compared_names(compared.trials[0].classes, compared.trials[0].noun)
     for letter, comparison in zip("BC", compared.comparisons, strict=True):
         _, *rows = rows_of(html, f"{letter} against A")
@@ -332,9 +322,6 @@ def test_differences_are_those_of_the_text(compared, html):
             for d in comparison.differences
         ]
         assert rows == expected
-
-
-def test_documents_that_only_some_get_right_are_listed(compared, html):
     right = [trial.answers()[0] == trial.y for trial in compared.trials]
     rows = rows_of(html, "Where they differ")[1:]
     names = [

@@ -164,15 +164,12 @@ def test_dependent_tokens_are_explained_and_words_are_no_runs_of_characters(few)
     assert not [word for word in words if word.startswith("char:")]
 
 
-def test_of_what_is_in_no_file_only_the_beginning_is_kept():
+def test_items_are_kept_by_names_of_their_own_and_in_part_if_in_no_file():
     witness = Witness()
     big = Item("box#1", "ham", b"x" * (10 * KEPT_BYTES))
     assert [*witness.watched([big])] == [big]
     assert witness.item("box#1").data == b"x" * KEPT_BYTES
     assert witness.item("other") is None
-
-
-def test_a_text_whose_name_another_one_has_is_not_taken_for_it():
     twice = Item("ann", "a", b"one"), Item("ann", "b", b"two"), Item("ann", "a", b"one")
     same = [Item("path", "a")] * 2
     witness = Witness()

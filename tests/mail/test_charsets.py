@@ -123,7 +123,7 @@ def test_any_bytes_become_utf8_without_a_warning(data, declared):
     assert defect in (None, "charset-missing", "charset-wrong", "charset-unknown")
 
 
-def test_the_texts_of_a_message_are_judged_together_once():
+def test_the_texts_of_a_message_are_judged_together_once_and_wrong_declarations_alike():
     asked = []
 
     def undeclared():
@@ -135,9 +135,6 @@ def test_the_texts_of_a_message_are_judged_together_once():
     for letter in "яЯжЩ":
         assert to_utf8(letter.encode("koi8-r"), None, guess)[0] == letter.encode()
     assert len(asked) == 1
-
-
-def test_a_wrong_declaration_is_evidence_like_a_missing_one():
     guess = CharsetGuess()
     assert to_utf8(RUSSIAN.encode("koi8-r"), "utf-8", guess) == (RUSSIAN.encode(), "charset-wrong")
     assert to_utf8("я".encode("koi8-r"), None, guess)[0] == "я".encode()

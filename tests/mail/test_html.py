@@ -59,14 +59,11 @@ def test_links_and_titles_are_kept_apart_whatever_is_in_them():
     assert html.alt.split() == [b"d", b"e", b"f", b"i\xef\xbf\xbd"]
 
 
-def test_hidden_text_is_kept_apart_and_told():
+def test_hidden_text_is_kept_apart_and_told_unless_it_is_a_title_or_an_option():
     html = read(b"see <span style=display:none>secret</span>this <font size=1>now</font>")
     assert html.visible == b"see this now"
     assert html.hidden.split() == [b"secret"]
     assert {"hidden-text", "hidden-by-style"} <= html.facts
-
-
-def test_titles_and_options_are_hidden_without_being_told():
     html = read(b"<title>a</title><select><option>b</select>c")
     assert (html.visible.split(), html.hidden.split()) == ([b"c"], [b"a", b"b"])
     assert html.facts == {"tag-select"}

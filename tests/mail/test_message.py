@@ -192,12 +192,9 @@ def test_headers_that_are_added_later_change_nothing():
             assert list(by_header(parse_message(changed + b"\nhi\n").fields)) == plain, line
 
 
-def test_a_subject_in_utf8_is_read_as_utf8_whatever_the_body():
+def test_a_subject_is_read_as_utf8_whatever_the_body_and_counts_as_words_of_it():
     data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
     assert found(parse_message(data), "subject") == "Grüße"
-
-
-def test_words_of_the_subject_count_as_words_of_the_body():
     message = parse_message(b"Subject: =?utf-8?q?cheap_pills?=\n now\n\nbuy")
     texts = [text.split() for place, text in message.fields if place == "body"]
     assert texts == [[b"cheap", b"pills", b"now"], [b"buy"]]
@@ -548,16 +545,13 @@ def test_a_subject_stays_in_one_piece_and_takes_no_room_of_the_beginning(name, s
     assert with_beginning(line).fields[-1].origin == "rest"
 
 
-def test_an_attached_message_is_the_rest():
+def test_an_attached_message_is_the_rest_whose_parts_are_apart():
     attached = b"Content-Type: message/rfc822\n\nSubject: y\n\nLunch on Monday?\n"
     message = with_beginning(parse_message(MIXED + b"--b\n\n" + OFFER + b"--b\n" + attached))
     assert found(message, "body").split() == OFFER.decode().split()
     assert found(message, "rest") == "Lunch on Monday?"
     message = with_beginning(parse_message(MIXED + b"--b\n" + attached))
     assert found(message, "body").split() == ["Lunch", "on", "Monday?"]
-
-
-def test_parts_of_a_rest_are_apart():
     quoted, forwarded = b"Sam asked:\n> Lunch?\n", b"Ann wrote:\nOn Monday"
     assert own_beginnings([quoted + OFFER + forwarded]) == ([OFFER], forwarded + b"\n" + quoted)
 

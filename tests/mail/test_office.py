@@ -215,7 +215,7 @@ def test_a_hidden_picture_or_group_hides_no_text_behind_it(tag):
     assert (found.text.split(), found.hidden.split()) == (["shown"], [])
 
 
-def test_hidden_slides_and_notes():
+def test_slides_notes_and_titles_are_hidden_and_a_title_alone_is_no_fact():
     found = read(
         "pptx",
         ppt__slides__slide1='<p:sld show="0"><a:p>secret</a:p></p:sld>',
@@ -224,9 +224,6 @@ def test_hidden_slides_and_notes():
         docProps__core="<dc:title>title</dc:title>",
     )
     assert (found.text.split(), found.hidden.split()) == (["shown"], ["secret", "note", "title"])
-
-
-def test_a_title_alone_is_hidden_but_no_fact():
     found = read("docx", docProps__core="<dc:title>a</dc:title><cp:revision>1</cp:revision>b")
     assert (found.text.strip(), found.hidden.split(), found.facts) == ("", ["a", "b"], ())
 

@@ -123,14 +123,6 @@ def test_the_text_of_ole_files(streams, text):
     assert (found.text.split(), found.facts) == (text.split(), ())
 
 
-def test_documents_attached_to_a_saved_message():
-    other = FILE.replace("#00000000", "#00000001")
-    files = {f"{FILE}37010102": rb"{\rtf1 pills{\v secret}}", f"{other}37010102": b"%PDF junk"}
-    found = read_document("ole", compound({**outlook(p1000001F=utf_16("hello")), **files}))
-    assert (found.text.split(), found.hidden.split()) == (["hello", "pills"], ["secret"])
-    assert found.facts == ("attached-hidden",)
-
-
 @pytest.mark.parametrize("state", [0, 4, 1, 6])
 def test_hidden_sheets_of_excel(state):
     """The second sheet may be hidden; one string is in cells of both, and one in no cell."""
@@ -149,13 +141,18 @@ def test_hidden_sheets_of_excel(state):
     assert (found.text.split(), found.hidden.split()) == (shown, hidden)
 
 
-def test_hidden_text_of_a_saved_message():
+def test_hidden_text_of_a_saved_message_and_of_documents_attached_to_it():
     page, rtf = b"<p>a <s hidden>secret</s>", rb"{\rtf1 a {\v secret}}"
     packed = pack("<II4sI", len(rtf) + 12, len(rtf), b"MELA", 0) + rtf
     for streams in (outlook(p10130102=page), outlook(p10090102=packed)):
         found = read_document("ole", compound(streams))
         assert (found.text.strip(), found.hidden.strip()) == ("a", "secret")
         assert found.facts == ("attached-hidden",)
+    other = FILE.replace("#00000000", "#00000001")
+    files = {f"{FILE}37010102": rb"{\rtf1 pills{\v secret}}", f"{other}37010102": b"%PDF junk"}
+    found = read_document("ole", compound({**outlook(p1000001F=utf_16("hello")), **files}))
+    assert (found.text.split(), found.hidden.split()) == (["hello", "pills"], ["secret"])
+    assert found.facts == ("attached-hidden",)
 
 
 @pytest.mark.parametrize("streams", [

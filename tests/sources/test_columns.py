@@ -204,12 +204,9 @@ def test_damage_is_an_input_error_with_its_place(text, names, words):
         list(read_records(["-"], names=names))
 
 
-def test_empty_columns_and_cells_at_the_end_are_left_out():
+def test_cells_at_the_end_that_are_empty_and_a_line_that_names_the_separator_are_left_out():
     text = "a,b,,\n1,2,,\n3\n4,5,, ,,\n"
     assert cells(text) == [{"a": "1", "b": "2"}, {"a": "3"}, {"a": "4", "b": "5"}]
-
-
-def test_a_line_that_names_the_separator_is_no_row():
     for first in ("sep=;", '"sep=;"', "SEP=;\r"):
         assert cells(f"{first}\na;b\n1;x,y\n") == [{"a": "1", "b": "x,y"}]
     assert pairs_of("sep=;\nlabel;text\nham;lunch\n", "csv") == [("ham", "lunch")]
@@ -356,16 +353,13 @@ def test_text_is_utf8_or_cp1252_without_a_byte_order_mark():
     assert pairs_of(damaged) == [(None, "é"), (None, "a\N{REPLACEMENT CHARACTER}b")]
 
 
-def test_fasttext_takes_the_first_label():
+def test_fasttext_takes_the_first_label_in_linear_time():
     table = "__label__a __label__b some text\nno label\n__label__c\n__label__ x\n"
     labels, texts = zip(*pairs_of(table, "fasttext"), strict=True)
     assert labels == ("a", None, "c", None)
     assert texts == ("some text", "no label", "", "x")
     tabs = "__label__a\tred oak\n__label__b\t__label__c  elm\n"
     assert pairs_of(tabs, "fasttext") == [("a", "red oak"), ("b", "elm")]
-
-
-def test_a_line_of_labels_is_read_in_linear_time():
     assert pairs_of("__label__a " * 500_000 + "elm", "fasttext") == [("a", "elm")]
 
 

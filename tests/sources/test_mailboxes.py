@@ -102,14 +102,11 @@ def test_separators_of_many_programs_are_recognised(line):
     assert len(split(FROM + b"A: 1\n\nx\n\n" + line + b"\nB: 2\n\ny\n")) == 2
 
 
-def test_an_mbox_with_crlf_holds_the_same_messages():
+def test_an_mbox_may_have_crlf_and_text_before_its_first_separator():
     stored = [b"A: 1\n\nfirst\n\n\nlast\n", b"B: 2\n\n>From me\n"]
     data = b"".join(map(quoted, stored))
     crlf = split(data.replace(b"\n", b"\r\n"))
     assert [message.replace(b"\r\n", b"\n") for message in crlf] == stored
-
-
-def test_text_before_the_first_separator_is_a_message_unless_blank():
     assert split(b"\n\n" + quoted(b"A: 1\n")) == [b"A: 1\n"]
     assert split(b"B: 2\n\nx\n\n" + quoted(b"A: 1\n")) == [b"B: 2\n\nx\n", b"A: 1\n"]
 
@@ -399,23 +396,6 @@ def test_an_unreadable_or_damaged_mailbox_does_not_stop_its_folder(box, name, sa
     assert any(data.startswith(f"{box / name}: {said}".encode()) for data in found)
 
 
-def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch):
-    (box / "barred").mkdir()
-    scan = os.scandir
-
-    def scandir(path):
-        if str(path).startswith(f"{box / 'barred'}"):
-            raise PermissionError(13, "Permission denied", path)
-        return scan(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    found = list(walk(box, "x"))
-    assert (f"{box / 'barred'}", "x", "eml") in found
-    assert len(found) == 3
-    with pytest.raises(PermissionError):
-        list(walk(box / "barred", "x"))
-
-
 @pytest.mark.parametrize("name", ["{}", "{}.eml", "cur/{}.eml"])
 def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, name, nbspam):
     (box / "cur").mkdir()
@@ -431,7 +411,7 @@ def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, name, nbspam):
     assert nbspam("predict", box, "-m", model)[1] == "ham\n" * 3  # no lines for the links
 
 
-def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box, monkeypatch):
+def test_links_and_folders_without_rights_are_unreadable_and_stop_no_others(box, monkeypatch):
     class Barred:
         name = "barred.eml"
 
@@ -444,6 +424,20 @@ def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box,
         patched.setattr(os, "scandir", lambda path: nullcontext([Barred()]))
         names = [name for name, *_ in walk(box, "x")]
     assert names == [f"{box}/barred.eml"]
+    (box / "barred").mkdir()
+    scan = os.scandir
+
+    def scandir(path):
+        if str(path).startswith(f"{box / 'barred'}"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = list(walk(box, "x"))
+    assert (f"{box / 'barred'}", "x", "eml") in found
+    assert len(found) == 3
+    with pytest.raises(PermissionError):
+        list(walk(box / "barred", "x"))
 
 
 def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, untouched, tmp_path):

@@ -95,6 +95,7 @@ def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model,
 
 def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, tmp_path):
     model = nbspam.train(folder)
+    assert repr(model) == "<Model of ham, spam; not saved>"
     new = b"Subject: seed catalogue\n\ntulips and roses\n"
     assert model.update([(new, "ham")]).learned == 1
     assert model.update([(new, "ham")]).already_known == 1
@@ -107,12 +108,8 @@ def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, t
     assert dict(zip(table.classes, table.class_count, strict=True)) == {"ham": 2, "spam": 3}
 
 
-def test_a_model_shows_its_classes_and_its_file(mail_model, stored, tmp_path):
-    assert repr(mail_model) == "<Model of ham, spam; not saved>"
-    assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
-
-
 def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(stored, tmp_path):
+    assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
     other = nbspam.load(tmp_path / "m.nbspam")
     for n in range(3):
         assert other.update([(b"Subject: x%d\n\ny" % n, "ham")]).learned == 1

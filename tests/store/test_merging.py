@@ -185,17 +185,15 @@ def three(tmp_path):
     return [*parts_of(items, PRESETS["mail"], 3, tmp_path), str(tmp_path / "once")]
 
 
-def test_the_same_part_twice_is_used_once(three, tmp_path):
+def test_the_same_part_twice_is_used_once_and_files_that_belong_to_it_are_no_parts(
+    three, tmp_path
+):
     *parts, _ = three
     shutil.copy(parts[1], tmp_path / "again")
     merged = merge([*parts, str(tmp_path / "again"), parts[0]], DAY)
 
     assert written(merged.classifier, tmp_path / "merged")[1] == (tmp_path / "once").read_bytes()
     assert merged.n_added == 3
-
-
-def test_files_that_belong_to_a_part_are_no_parts(three, tmp_path):
-    *parts, _ = three
     page = (".secret", ".review", ".review.lock", ".review-wal", ".review.damaged", ".lists")
     page += (".served", ".share", ".share-shm", ".share.reading.lock")
     page += (".accounts", ".accounts-wal", ".accounts.0123456789abcdef.lock")

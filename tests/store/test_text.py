@@ -72,7 +72,7 @@ def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, chosen):
     assert bytes_of(model_of_lines(lines, "x"), path) == expected
 
 
-def test_lines_can_be_read(nbspam, trained):
+def test_lines_can_be_read_and_counts_edited(nbspam, trained, tmp_path):
     lines = lines_of(trained)
     assert any(b'"count": {"spam": 2}' in line for line in lines)  # and not 2.0
     header, *rows = map(json.loads, lines)
@@ -88,16 +88,6 @@ def test_lines_can_be_read(nbspam, trained):
     named = {list(tokens)[column] for column in messages[0]["tokens"]}
     assert named & {"subject:pills", "subject:lunch"}
 
-
-def test_a_class_of_odd_bytes_is_in_lines_of_readable_utf8():
-    odd = "caf\u00e9\udcff\u202e"
-    lines = list(model_lines(trained_on([Item("a", odd, HAM), Item("b", "a", SPAM)])))
-    assert all(line[:-1].decode().isprintable() for line in lines)
-    assert model_of_lines(lines, "x").classes == ("a", odd)
-
-
-def test_counts_can_be_edited(nbspam, trained, tmp_path):
-    lines = lines_of(trained)
     more = b'{"token": "viagra", "group": "text", "count": {"spam": 2}, "documents": 2, '
     (tmp_path / "edited").write_bytes(b"".join([*lines[:1], more, b'"seen": "2026-01-02"}\n']))
 
@@ -105,6 +95,13 @@ def test_counts_can_be_edited(nbspam, trained, tmp_path):
     key = reference_key(Token("body", b"viagra"))
     (column,) = classifier.table.vocabulary.columns(np.array([key], np.uint64)).tolist()
     assert classifier.table.feature_count[column].tolist() == [0, 2]
+
+
+def test_a_class_of_odd_bytes_is_in_lines_of_readable_utf8():
+    odd = "caf\u00e9\udcff\u202e"
+    lines = list(model_lines(trained_on([Item("a", odd, HAM), Item("b", "a", SPAM)])))
+    assert all(line[:-1].decode().isprintable() for line in lines)
+    assert model_of_lines(lines, "x").classes == ("a", odd)
 
 
 SETTINGS = PRESETS["mail"].to_dict()
@@ -295,15 +292,12 @@ def test_a_loaded_model_classifies_and_learns_on(nbspam, trained, tmp_path):
     assert ".MSG_COUNT 2 3 " in nbspam("export", "--format", "bogoutil")[1]
 
 
-def test_days_beyond_ours_are_none_or_the_last():
+def test_days_beyond_ours_and_bytes_that_are_no_text_are_no_obstacle():
     days = {b"0": 0, b"19700102": 1, b"18000101": 0, b"99991231": 65_535, b"9" * 40: 0}
     lines = [b"word%d 0 0 %b\n" % each for each in enumerate(days)]
     classifier = model_of_bogofilter_lines([b".MSG_COUNT 1 1 0\n", *lines], "x")
     found = zip(words_of(classifier.table), classifier.memory.last_seen.tolist(), strict=True)
     assert sorted(found) == [(f"word{n}", day) for n, day in enumerate(days.values())]
-
-
-def test_bytes_that_are_no_text_are_no_obstacle():
     lines = [b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"]
     assert counts(model_of_bogofilter_lines(lines, "x")) in ({"grüsse": (0, 1)}, {"grüße": (0, 1)})
 

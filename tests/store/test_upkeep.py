@@ -403,13 +403,21 @@ def test_without_a_ledger_every_copy_counts(nbspam, tmp_path, monkeypatch):
     assert len(whole(write(tmp_path / "n", given, NO_LEDGER)).memory.sample.digests) == 40
 
 
-def test_without_copies_only_the_ledger_differs(unledgered, tmp_path):
+def test_without_copies_only_the_ledger_differs_and_a_merge_has_none_and_says_so(
+    unledgered, tmp_path, nbspam
+):
     exact = whole(write(tmp_path / "exact", items(range(100)), Bounds()))
     model = whole(unledgered)
 
     assert np.array_equal(model.table.feature_count, exact.table.feature_count)
     assert np.array_equal(model.fit.correction, exact.fit.correction)
     assert (model.memory.has_ledger, exact.memory.has_ledger) == (False, True)
+    other = write(tmp_path / "other", items(range(100, 150)), Bounds())
+    status, _, err = nbspam("merge", other, unledgered, "-o", tmp_path / "both")
+
+    assert status == 0
+    assert "without a ledger" in err
+    assert not whole(str(tmp_path / "both")).memory.has_ledger
 
 
 def test_a_ledger_of_the_sample_is_all_that_is_kept(monkeypatch, tmp_path):
@@ -435,15 +443,6 @@ def test_sorting_refuses_to_learn_what_was_moved(unledgered, tmp_path):
 
     with pytest.raises(UsageError, match="has no ledger"):
         maildir.sort()
-
-
-def test_a_merge_with_such_a_model_has_no_ledger_and_says_so(nbspam, unledgered, tmp_path):
-    other = write(tmp_path / "other", items(range(100, 150)), Bounds())
-    status, _, err = nbspam("merge", other, unledgered, "-o", tmp_path / "both")
-
-    assert status == 0
-    assert "without a ledger" in err
-    assert not whole(str(tmp_path / "both")).memory.has_ledger
 
 
 # ---- a model that is replaced stays as MODEL~, if anything of it would be lost ----

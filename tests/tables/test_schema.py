@@ -64,7 +64,7 @@ def test_more_than_a_few_whole_numbers_are_numbers(n, levels):
     assert schema.columns[0].levels == ("-1", "9", "10")  # in the order of numbers
 
 
-def test_cells_become_codes_and_numbers_and_what_is_missing_is_nan():
+def test_cells_become_codes_and_numbers_and_what_is_missing_or_unseen_is_nan():
     rows = records(TEXT)
     table = coded(rows, detect(rows, "good")[0])
 
@@ -73,6 +73,9 @@ def test_cells_become_codes_and_numbers_and_what_is_missing_is_nan():
     np.testing.assert_array_equal(table.X, expected)
     assert table.y.tolist() == [1, 0, 1, 0]
     assert table.names == ("-#1", "-#2", "-#3", "-#4")
+    schema, _ = detect(records(TEXT), "good")
+    (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
+    assert np.isnan(coded([row], schema).X[0]).tolist() == [False, True, False, False]
 
 
 @pytest.mark.parametrize("cell", ["", "?", "NA", "n/a", "#N/A", "<NA>", "NaN", "NULL"])
@@ -87,12 +90,6 @@ def test_a_cell_that_is_no_number_is_refused_with_its_row_beside_any_others(cell
     for other in ("1.5", ""):
         with pytest.raises(InputError, match=f"-#2: x is '{cell}', not a number; correct the"):
             coded(records(f"x,y\n{other},a\n{cell},b\n"), schema)
-
-
-def test_categories_that_training_has_not_seen_are_missing():
-    schema, _ = detect(records(TEXT), "good")
-    (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
-    assert np.isnan(coded([row], schema).X[0]).tolist() == [False, True, False, False]
 
 
 def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
@@ -240,15 +237,12 @@ def test_cuts_ascend_and_leave_no_end_empty(how, numbers, bins):
         assert len(cuts) < bins
 
 
-def test_huge_numbers_are_cut_like_others():
+def test_huge_numbers_and_neighbouring_floats_are_cut_like_others():
     X = np.array([-1.5e308, 1e308, 1.5e308])
     y = np.array([0, 1, 1])
     assert cut_points("width", X, y, 2) == (0,)
     assert cut_points("frequency", X, y, 3) == (-1.5e308, 1e308)
     assert mdl_cuts(np.repeat([1e308, 1.5e308], 9), np.repeat([0, 1], 9)) == [1.25e308]
-
-
-def test_neighbouring_floats_are_cut_apart():
     floats = [0.3]
     for _ in range(3):
         floats.append(float(np.nextafter(floats[-1], 1)))

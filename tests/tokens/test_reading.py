@@ -32,11 +32,8 @@ def test_parts_are_cut_off_in_one_order_however_they_are_named(text):
     assert strip(text.encode(), ("quotes", "headers", "footers")).decode() == expected
 
 
-def test_without_parts_a_text_stays_as_it_is():
+def test_lines_may_end_as_in_mail_and_stay_so_without_parts():
     assert strip(b"a: b\r\n\r\n> c", ()) == b"a: b\r\n\r\n> c"
-
-
-def test_lines_may_end_as_in_mail():
     assert strip(b"a: b\r\n\r\nc\r\n> d\r\n", ("headers", "quotes")) == b"c\n"
 
 
