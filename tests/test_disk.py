@@ -207,7 +207,9 @@ def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
         pass
 
 
-def test_a_file_in_place_of_a_link_replaces_the_link_only(tmp_path, secret):
+def test_a_file_in_place_of_a_link_replaces_the_link_only_and_a_link_that_comes_late_is_refused(
+    tmp_path, secret, monkeypatch
+):
     (tmp_path / "note").symlink_to(secret)
     with replacing(str(tmp_path / "note")) as file:
         file.write(b"ours")
@@ -215,8 +217,6 @@ def test_a_file_in_place_of_a_link_replaces_the_link_only(tmp_path, secret):
     assert not (tmp_path / "note").is_symlink()
     assert (secret.read_bytes(), (tmp_path / "note").read_bytes()) == (b"secret", b"ours")
 
-
-def test_a_link_that_comes_after_the_first_look_is_refused(tmp_path, secret, monkeypatch):
     name = tmp_path / "file"
     name.write_bytes(b"ours")
     real = os.open

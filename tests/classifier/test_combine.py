@@ -447,7 +447,7 @@ def test_the_steps_of_one_message_together_are_bounded(truth, sign, classes, mos
     assert constant == pytest.approx(sign * fitting.BIAS_RATE * most)
 
 
-def test_trust_worked_by_hand():
+def test_trust_worked_by_hand_also_of_what_was_told():
     # The last two are contradicted, but by scores that are undecided.
     score = np.array([5.0, -5.0, 5.0, -5.0, 0.1, -0.1])
     assert fitting.trust(score, np.array([1, 0, 1, 0, 0, 1])).tolist() == [1] * 6
@@ -461,8 +461,6 @@ def test_trust_worked_by_hand():
     assert found[:50].tolist() == [1] * 45 + [0] * 5
     assert found[50:] == pytest.approx([0, 0.5, 1, 1] + [1] * 46)
 
-
-def test_what_was_told_is_believed_and_does_not_make_others_doubted():
     # Two of five contradicted labels were told, and two others: of 48 decided labels 3 are wrong,
     # beside 50 that are assumed.
     own = np.array([0.99] * 45 + [0.01] * 5 + [0.1, 0.15, 0.4, 0.5] + [0.6] * 46)

@@ -144,12 +144,15 @@ def test_a_fold_that_loses_a_class_to_copies_elsewhere_is_wrong_usage(nbspam, tm
 # --- the share of wrong labels --------------------------------------------------------------
 
 
-def test_how_probably_a_label_is_wrong_worked_by_hand():
+def test_leads_and_how_probably_a_label_is_wrong_worked_by_hand():
     lead = np.array([log(4)])
     # The other label is four times as likely, one label in ten is wrong: 4 * .1 against 1 * .9.
     assert wrong_probability(lead, 0.1, 1) == pytest.approx([0.4 / 1.3])
     # Of three classes a wrong label is one of two: 4 * .05 against 1 * .9.
     assert wrong_probability(lead, 0.1, 2) == pytest.approx([0.2 / 1.1])
+
+    joint = np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.2]])
+    assert np.exp(leads(joint, np.array([2, 0]))) == pytest.approx([1, 3])
 
 
 @pytest.mark.parametrize(
@@ -196,11 +199,6 @@ def test_where_four_labels_in_ten_seem_wrong_none_is():
     joint, y = np.log(np.tile([0.995, 0.005], (3000, 1))), np.repeat([0, 1], [1800, 1200])
     noise = noise_of(joint, y)
     assert wrong_probability(leads(noise.scale * joint, y), noise.share, 1).max() < 0.5
-
-
-def test_a_lead_is_the_log_odds_of_all_other_labels_together():
-    joint = np.log([[0.2, 0.3, 0.5], [0.1, 0.1, 0.2]])
-    assert np.exp(leads(joint, np.array([2, 0]))) == pytest.approx([1, 3])
 
 
 # --- the command ------------------------------------------------------------------------------

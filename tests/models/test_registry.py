@@ -49,13 +49,20 @@ def test_every_estimator_is_registered_once():
     }
 
 
-def test_the_package_exports_every_estimator_by_its_class_name():
+def test_the_package_exports_every_estimator_by_its_class_name_and_type_checkers_see_them():
     assert set(nbspam.models.__all__) == {class_name for _, class_name in ESTIMATORS.values()}
     assert set(nbspam.models.__all__) <= set(dir(nbspam.models))
     for name, (_, class_name) in ESTIMATORS.items():
         assert getattr(nbspam.models, class_name) is estimator_class(name)
     with pytest.raises(AttributeError, match="no attribute 'PerceptronNB'"):
         nbspam.models.PerceptronNB  # noqa: B018
+    tree = ast.parse(Path(nbspam.models.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    found = [(node.module, each.name, each.asname) for node in block.body for each in node.names]
+    expected = [(f"nbspam.models.{module}", name, name) for module, name in ESTIMATORS.values()]
+
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    assert sorted(found) == sorted(expected)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -70,16 +77,6 @@ def test_the_docstring_of_an_estimator_has_an_example_and_leads_to_all_parameter
 
     assert ">>> " in made.__doc__
     assert [p for p in made().get_params() if not re.search(rf"\b{p}\b", told)] == []
-
-
-def test_type_checkers_see_the_same_names():
-    tree = ast.parse(Path(nbspam.models.__file__).read_text())
-    (block,) = (node for node in tree.body if isinstance(node, ast.If))
-    found = [(node.module, each.name, each.asname) for node in block.body for each in node.names]
-    expected = [(f"nbspam.models.{module}", name, name) for module, name in ESTIMATORS.values()]
-
-    assert ast.unparse(block.test) == "TYPE_CHECKING"
-    assert sorted(found) == sorted(expected)
 
 
 def test_names_cost_no_import_of_numpy():

@@ -289,7 +289,7 @@ def test_bernoulli_counts_duplicate_entries_of_a_sparse_matrix_once():
     assert twice.nnz == 3
 
 
-def test_large_weights_may_leave_large_rounding_errors():
+def test_rounding_of_large_weights_and_of_fractions_leaves_nothing_below_zero():
     X, y = np.ones((1000, 2)), np.zeros(1000)
     weight = np.random.default_rng(0).random(1000) * 1e9
     model = BernoulliNB(estimate="mle").fit(X, y, weight)
@@ -297,8 +297,6 @@ def test_large_weights_may_leave_large_rounding_errors():
     for half in (slice(300), slice(300, 1000)):
         model.unlearn(X[half], y[half], weight[half])
 
-
-def test_unlearning_fractions_in_another_order_leaves_nothing_below_zero():
     model = MultinomialNB(alpha=0)
     for weight in (0.3, 0.2, 0.1):
         model.partial_fit([[1, 1]], [0], sample_weight=[weight])

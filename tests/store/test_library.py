@@ -35,13 +35,17 @@ def stored(folder, tmp_path):
     return nbspam.load(tmp_path / "m.nbspam")
 
 
-def test_the_face_has_at_most_sixteen_names_and_all_of_them_are_there():
+def test_the_face_has_at_most_sixteen_names_and_type_checkers_see_all_of_them():
     assert len(nbspam.__all__) <= 16
     assert set(nbspam.__all__) <= set(dir(nbspam))
     for name in nbspam.__all__:
         assert getattr(nbspam, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = nbspam.nothing
+    source = (ROOT / "nbspam" / "__init__.py").read_text()
+    for name in nbspam.__all__:
+        assert f"import {name} as {name}" in source
+    assert (ROOT / "nbspam" / "py.typed").exists()
 
 
 def test_importing_it_imports_nothing_that_takes_time():
@@ -51,13 +55,6 @@ def test_importing_it_imports_nothing_that_takes_time():
     done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
 
     assert done.stdout == "set()\n", done.stderr
-
-
-def test_type_checkers_see_the_names_of_the_face():
-    source = (ROOT / "nbspam" / "__init__.py").read_text()
-    for name in nbspam.__all__:
-        assert f"import {name} as {name}" in source
-    assert (ROOT / "nbspam" / "py.typed").exists()
 
 
 @pytest.fixture

@@ -134,14 +134,11 @@ def test_keys_are_the_same_in_every_release(origin, text, key):
     assert definition.reference_key(definition.Token(origin, text)) == key
 
 
-def test_runs_of_characters_are_taken_from_written_text_alone():
+def test_runs_of_characters_are_of_written_text_alone_and_end_at_zero_bytes():
     fields = (Field("subject", b"A b"), Field("url", b"xy"))
     tokens = definition.reference_tokens(Message(fields), TokenSettings(characters=True))
     runs = [token.text for token in tokens if token.origin == "char"]
     assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
-
-
-def test_zero_bytes_end_a_run_and_are_no_part_of_it():
     messages = [Message((Field("body", b"s\0s"),)) for _ in range(3)]
     batch = tokenize(messages, TokenSettings(characters=True))
     assert (np.bincount(batch.documents.columns) == 3).all()
@@ -232,7 +229,7 @@ def test_the_rest_of_a_text_has_tokens_of_the_body_and_marks_those_it_alone_has(
     assert tokenize([whole], how).documents.in_rest is None
 
 
-def test_a_kind_is_in_one_part_of_the_buffer():
+def test_a_kind_is_in_one_part_of_the_buffer_has_one_group_and_tells_pairs_from_words():
     # Heads, other fields and runs are apart, and within each of them documents are in order.
     names = [(kind, name) for kind, of in HEADS.items() for name in (*of[0], b"x-mine")]
     heads = {origin for each in names for origin in origins_of(*each) if origin is not None}
@@ -247,9 +244,6 @@ def test_a_kind_is_in_one_part_of_the_buffer():
     assert others == {"body", "rest", "hidden", "alt", "url", "attached", *facts}
     assert not parts[0] & parts[1]
     assert kind_of(CHARACTERS) not in parts[0] | parts[1]
-
-
-def test_a_kind_has_one_group_and_tells_pairs_from_words():
     for origin in (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS)):
         kind = kind_of(origin)
         assert 0 <= kind < N_KINDS <= 1 << KIND_BITS

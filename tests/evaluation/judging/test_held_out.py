@@ -97,12 +97,9 @@ def test_folds_that_cannot_be_are_refused(y, k, words):
         folds(np.array(y), ("a", "b", "c"), k, 0, "rows")
 
 
-def test_the_number_of_folds_may_come_from_numpy():
+def test_the_number_of_folds_may_come_from_numpy_and_a_class_without_rows_needs_none():
     own, theirs = (folds(Y, ("a", "b"), k, 0, "rows").tolist() for k in (5, np.int64(5)))
     assert own == theirs
-
-
-def test_a_declared_class_that_never_occurs_needs_no_folds():
     places = [folds(np.array([0, 1, 0, 1]) + gap, "abc", 2, 0, "rows").tolist() for gap in (0, 1)]
     assert places[0] == places[1]
 

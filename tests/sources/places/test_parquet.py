@@ -87,13 +87,18 @@ def test_classes_may_be_numbers_or_truth_values_and_anything_may_lack(
     assert [(item.label, item.data) for item in read(path, **options)] == found
 
 
-def test_named_columns_are_read(tmp_path):
+def test_named_columns_are_read_and_those_that_are_not_may_share_a_name(tmp_path):
     columns = {"a": MAILS, "b": LABELS, "c": ["1", "2", "3", "4"], "label": ["x"] * 4}
     path = write(tmp_path / "mail.parquet", columns)
     for source in (path, tmp_path):  # in a folder too
         items = read(source, text_columns=("A",), label_column="b", id_column="c")
         found = [(item.name, item.label, item.data) for item in items]
         assert found == list(zip("1234", LABELS, MAILS, strict=True))
+    table = pa.table({"text": ["elm"], "label": ["a"]})
+    for name in ("name", "name", "other", "other"):
+        table = table.append_column(name, [["x"]])
+    path = write(tmp_path / "x.parquet", table)
+    assert read(path) == [Item(f"{path}#1", "a", b"elm", is_text=True, series=str(path))]
 
 
 def test_a_longer_message_is_truncated(tmp_path):
@@ -156,14 +161,6 @@ def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, mo
         assert nbspam("train", path, *preset)[0] == 0
         # Whether the subject was read as a header.
         assert ("subject:cheap" in nbspam("explain", path)[1]) == is_mail
-
-
-def test_columns_that_are_not_read_may_have_one_name(tmp_path):
-    table = pa.table({"text": ["elm"], "label": ["a"]})
-    for name in ("name", "name", "other", "other"):
-        table = table.append_column(name, [["x"]])
-    path = write(tmp_path / "x.parquet", table)
-    assert read(path) == [Item(f"{path}#1", "a", b"elm", is_text=True, series=str(path))]
 
 
 # ---- mistakes ----

@@ -446,7 +446,7 @@ def test_a_file_of_unknown_length_is_read_if_its_reader_begins_at_the_beginning(
     assert complains(found, 1, "1.zip: the server sends it only from its beginning; download it")
 
 
-def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
+def test_a_whole_file_that_comes_again_goes_on_where_it_was_or_is_lost_if_shorter(folder):
     data = os.urandom(300_000)
     (folder / "data").write_bytes(data)
     with serving(folder, Server) as base, remote.open_url(f"{base}data") as stream:
@@ -455,9 +455,6 @@ def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
         assert head + stream.read() == data
         stream.seek(10)
         assert stream.read(5) == data[10:15]
-
-
-def test_a_whole_file_that_comes_again_shorter_is_lost(folder):
     with serving(folder, Server) as base, remote.open_url(f"{base}endless/data") as stream:
         stream.seek(5000)
         with pytest.raises(LostError, match="ended before byte 5,000"):
