@@ -238,6 +238,7 @@ class RspamdConnection(HttpConnection):
 
     def handle(self, method: str, path: str) -> None:
         """Answer a whole request by its method and path."""
+        path = path.lower()  # as rspamd reads it: Apache James asks /checkV2
         if path in _POSTED and method != "POST":
             self.fail(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
         elif path in _POSTED | _CHECKED and _ENCODINGS & self.headers.keys():
@@ -371,7 +372,7 @@ class RspamdConnection(HttpConnection):
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status, or let the message pass."""
-        asks = self.url.startswith((b"/check", b"/symbols"))
+        asks = self.url.lower().startswith((b"/check", b"/symbols"))
         if kind in {"busy", "late"} and self.desk.choices.passes and asks:
             self.say(HTTPStatus.OK, {**_UNJUDGED, "is_skipped": True})
             return

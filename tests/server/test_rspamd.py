@@ -31,7 +31,7 @@ def lesson(path, data=SPAM, *lines, password=PASSWORD):
 
 
 def test_a_verdict_in_the_words_of_rspamd():
-    for path in ("/checkv2", "/symbols", "/check", "/checkv2?all=1"):
+    for path in ("/checkv2", "/symbols", "/check", "/checkV2", "/checkv2?all=1"):
         status, found = values(post(path))
 
         assert (status, found["is_skipped"], found["action"]) == (200, False, "add header")
@@ -178,7 +178,7 @@ def test_when_busy_mail_passes_or_is_to_be_sent_again():
 
     refused = 503, {"error": "too many messages; try again"}
     assert busy("/explain", passes=True) == refused
-    status, found = busy("/checkv2", passes=True)
+    status, found = busy("/checkV2", passes=True)
     assert (status, found["action"], found["is_skipped"]) == (200, "no action", True)
     assert "X-Nbspam" in found["milter"]["remove_headers"]  # a forged one does not pass
 
