@@ -303,7 +303,7 @@ class MilterConnection(Connection):
         """Let the message pass, or ask for it to be sent again; an error ends the connection."""
         if kind in {"malformed", "idle"}:
             self.close()
-        elif self.desk.choices.passes:
+        elif self.desk.choices.passes and kind in {"busy", "late"}:
             self.finish(b"".join(self.removals()) + packet(_ACCEPT))
         else:
             self.finish(packet(_TEMPFAIL))
