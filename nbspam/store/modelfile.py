@@ -406,14 +406,14 @@ IN_MEMORY = ""  # as the path of a copy
 def _memory(descriptor: int, stamp: disk.Stamp, copy: str | None, path: str) -> mmap.mmap:
     """Return a map of a file, or of its copy; zeros where it has become shorter."""
     size = stamp[2]
-    if copy is None or (copy == IN_MEMORY and size > MAX_COPIED):
-        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-    memory = _COPIES.get(stamp)
-    if memory is None and copy != IN_MEMORY:
+    memory = None if copy is None else _COPIES.get(stamp)
+    if memory is None and copy:
         # One process at a time: two that make a copy at once would not share it.
         with contextlib.suppress(OSError, ModelFileError), disk.locked(copy, like=path):
             # If there is room, and permission.
             memory = _copy_on_disk(descriptor, size, copy, path)
+    if memory is None and (copy is None or size > MAX_COPIED):
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     if memory is None:
         memory = mmap.mmap(-1, size)
         with open(descriptor, "rb", buffering=0, closefd=False) as file:

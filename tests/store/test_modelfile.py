@@ -224,8 +224,10 @@ def test_a_copy_that_was_made_of_half_a_model_is_not_used_again(model):
     assert read_snapshot(str(model), copy).state["keys"].tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("has_place", [True, False])
-def test_a_copy_for_which_there_is_no_room_or_place_is_in_memory(model, monkeypatch, has_place):
+@pytest.mark.parametrize(("has_place", "most"), [(True, 9999), (False, 9999), (True, 9)])
+def test_a_copy_for_which_there_is_no_room_or_place_is_in_memory_unless_it_is_large(
+    model, monkeypatch, has_place, most
+):
     def full_at_last(source, file, chunk):
         file.write(source.read())
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -234,9 +236,10 @@ def test_a_copy_for_which_there_is_no_room_or_place_is_in_memory(model, monkeypa
     if not has_place:
         copy.mkdir()
     monkeypatch.setattr(shutil, "copyfileobj", full_at_last)
+    monkeypatch.setattr(modelfile, "MAX_COPIED", most)
     found = read_snapshot(str(model), str(copy)).state["keys"]
-    model.write_bytes(b"")
-    assert found.tolist() == [0, 1, 2, 3, 4]
+    model.write_bytes(bytes(model.stat().st_size))  # changed in its place
+    assert found.any() == (most > 9)
     assert copy.exists() != has_place
 
 
