@@ -67,11 +67,11 @@ class HttpConnection(connection.Connection):
         try:
             self.parser.feed_data(data)
             if self.aside > 2 * self.desk.limits.head_bytes and not self.whole:
-                raise ValueError("what is around the body is too large")
-        except (HttpParserError, HttpParserUpgrade, ValueError) as error:
+                raise connection.TroubleError("malformed", "the head or trailer is too large")
+        except (HttpParserError, HttpParserUpgrade, connection.TroubleError) as error:
             self.stays = False
             if not self.whole:
-                cause = error.__context__
+                cause = error.__context__ or error
                 if isinstance(cause, connection.TroubleError):
                     self.trouble(cause.kind, str(cause))
                 elif isinstance(cause, MemoryError):
@@ -96,7 +96,7 @@ class HttpConnection(connection.Connection):
         the first answer, and clients then send the others again.
         """
         if self.whole:
-            raise ValueError("a request before the answer to the last one")
+            raise connection.TroubleError("malformed", "a request before the last answer")
         self.rests = False
         self.url, self.headers, self.head_size = b"", {}, 0
         self.expect(self.desk.limits.head_seconds)
@@ -110,10 +110,10 @@ class HttpConnection(connection.Connection):
         """Take in a header."""
         self._grow(len(name) + len(value))
         if len(self.headers) >= self.desk.limits.head_lines:
-            raise ValueError("too many headers")
+            raise connection.TroubleError("malformed", "too many headers")
         field = name.decode("latin-1").lower()
         if field == "host" and field in self.headers:
-            raise ValueError("two hosts")
+            raise connection.TroubleError("malformed", "two hosts")
         text = value.rstrip(b" \t").decode("utf-8", "replace")  # the parser leaves blanks there
         if field == "rcpt" and field in self.headers:  # a header for each recipient
             text = f"{self.headers[field]},{text}"
@@ -122,7 +122,7 @@ class HttpConnection(connection.Connection):
     def _grow(self, size: int) -> None:
         self.head_size += size
         if self.head_size > self.desk.limits.head_bytes:
-            raise ValueError("the head is too large")
+            raise connection.TroubleError("malformed", "the head is too large")
 
     def on_headers_complete(self) -> None:
         """Wait for the body, unless it is longer than any mail or cannot be read."""
