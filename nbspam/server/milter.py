@@ -81,7 +81,7 @@ class MilterConnection(Connection):
             self.trouble("malformed", str(error))
         except MemoryError:  # a packet is lost, and with it where the next one begins
             self.crowded = True
-            self.trouble("busy")
+            self.trouble("busy", "out of memory; try again")
         if self.pending is not None:
             # What follows a message's end waits for the verdict, and its sender, too.
             self.transport.pause_reading()
