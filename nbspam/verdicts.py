@@ -57,11 +57,19 @@ class Verdict(NamedTuple):
         return self.posterior.get(self.label, list(self.posterior.values())[-1])
 
 
+NO_LABEL = "no label"  # the reason of an item without a class, where classes are needed
+
+
 class Skipped(NamedTuple):
     """An item that was skipped, and why."""
 
     name: str
     reason: str
+
+    @property
+    def why(self) -> str:
+        """The reason, without the item's name at its beginning."""
+        return self.reason.removeprefix(f"{self.name}: ")
 
 
 class Evidence(NamedTuple):

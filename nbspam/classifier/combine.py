@@ -477,7 +477,7 @@ def mean_leaning(documents: Documents, leaning: Floats) -> Floats:
 def tempered(score: Floats, share: Floats, usual: float) -> Floats:
     """Return log-odds, nats, drawn towards UNCERTAIN where structure is unknown, (n_docs,).
 
-    score: (n_docs,) nats.  share: (n_docs,) from `share_unknown`.  usual: from `usual_share`.
+    score: (n_docs,) nats.  share: (n_docs,) from `share_unknown`.  usual: the fitted one.
     """
     if not len(share) or share.max() <= usual:
         return score

@@ -352,7 +352,7 @@ def _corrections(
 def _learned(lessons: Sequence[_Lesson], n_tokens: int) -> Floats32:
     """Return the corrections that passes over messages, forth and back, make: (n_tokens,) nats.
 
-    They are the mean of those after the last two passes (see `corrections`).
+    They are the mean of those after the last two passes (see `fitting.corrections`).
     """
     correction = np.zeros(n_tokens)
     before = correction

@@ -56,7 +56,7 @@ def by_words(
 
 
 def _runs(line: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the runs of a line as tokens, and where they are; see `reference_runs`."""
+    """Yield the runs of a line as tokens, and where they are; see `definition.reference_runs`."""
     for start in range(len(line)):
         for end in range(start + 1, min(start + definition.MAX_RUN, len(line)) + 1):
             yield f"{definition.CHARACTERS}:{line[start:end]}", start, end

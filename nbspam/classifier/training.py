@@ -37,7 +37,7 @@ from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.sparse import ChangedRows, Documents
 from nbspam.tokens.tokenizer import named_vocabulary
-from nbspam.verdicts import LogOddsParts, Skipped
+from nbspam.verdicts import NO_LABEL, LogOddsParts, Skipped
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -199,10 +199,9 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
     """Raise NotTrainedError if there are fewer than two classes; say what could not be read."""
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labels"
-        if unread := [item for item in skipped if item.reason != "no label"]:
-            name, why = unread[-1]
-            why = why.removeprefix(f"{name}: ")
-            found += f", and {len(unread)} not readable, such as {name}: {why}"
+        if unread := [item for item in skipped if item.reason != NO_LABEL]:
+            last = unread[-1]
+            found += f", and {len(unread)} not readable, such as {last.name}: {last.why}"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two classes or more: give a folder with one"
             " sub-folder per class, a table with a column of classes (on standard input --format"

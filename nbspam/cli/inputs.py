@@ -362,8 +362,8 @@ def records_of(
 ) -> "Iterator[Record]":
     """Yield the rows of tables.
 
-    names: of the columns that are expected, see `read_cells`.  labels: None if the command needs
-    no classes, and prints a table twice that is given twice.
+    names: of the columns that are expected, see `records.read_cells`.  labels: None if the command
+    needs no classes, and prints a table twice that is given twice.
     """
     from nbspam.sources.records import read_records
 

@@ -82,7 +82,7 @@ def update_command(
     outcome = with_sharing(sharing, model, partial(learn, day=today(), jobs=jobs))
     besides = "" if known is None else f"learned sent mail; {known} in all"
     status = output.report_outcome(outcome, model_path, as_json, besides=besides)
-    if outcome.skipped and all(skipped.reason == "no label" for skipped in outcome.skipped):
+    if outcome.only_lacks_labels:
         output.warn("update: state their class by --spam PATH, --ham PATH or --label NAME=PATH")
     return status
 

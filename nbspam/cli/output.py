@@ -198,17 +198,13 @@ def report_skipped(skipped: "Iterable[Skipped]", strict: bool = False) -> None:
     """Say on standard error which items were not read; with --strict raise InputError."""
     failures = list(skipped)
     if failures and strict:
-        raise InputError(f"{failures[0].name}: {_reason(failures[0])} (--strict)")
-    warn_of([f"skipped {failure.name}: {_reason(failure)}" for failure in failures], "skipped")
-
-
-def _reason(failure: "Skipped") -> str:
-    return failure.reason.removeprefix(f"{failure.name}: ")
+        raise InputError(f"{failures[0].name}: {failures[0].why} (--strict)")
+    warn_of([f"skipped {failure.name}: {failure.why}" for failure in failures], "skipped")
 
 
 def skipped_json(skipped: "Iterable[Skipped]") -> list[dict[str, str]]:
     """Return the items that were not read, for JSON."""
-    return [{"name": each.name, "reason": _reason(each)} for each in skipped]
+    return [{"name": each.name, "reason": each.why} for each in skipped]
 
 
 class Successes:

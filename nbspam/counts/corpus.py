@@ -228,7 +228,7 @@ def vectors_of(
     min_df: int,
     jobs: Workers,
 ) -> Vectors:
-    """Return items as vectors, see `vectorize`; raises UsageError."""
+    """Return items as vectors, see `library.vectorize`; raises UsageError."""
     check_number("min_df", min_df, 1, whole=True)
     if vocabulary is not None and min_df > 1:
         raise UsageError("--min-df: --vocabulary names the tokens; leave out one of them")

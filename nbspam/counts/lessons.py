@@ -12,7 +12,7 @@ from nbspam.sources.items import Item
 from nbspam.tokens.items_to_messages import read_to_learn
 from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
-from nbspam.verdicts import Skipped
+from nbspam.verdicts import NO_LABEL, Skipped
 
 
 class LessonBatch(NamedTuple):
@@ -42,7 +42,7 @@ def read_lessons(
     """Return the lessons in one chunk of items, and the items that were skipped.
 
     to_judge: models judge the messages, too, so beginnings are set apart (`with_beginning`).
-    Worker processes of `nbspam update` and of `read_corpus` run this.
+    Worker processes of `nbspam update` and of `corpus.read_corpus` run this.
     """
     read = read_to_learn(items, settings)
     if to_judge and settings.has_beginnings:
@@ -70,6 +70,11 @@ class Outcome:
     passed: int = 0  # not learned, because the policy did not need them
     skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
     notes: tuple[str, ...] = ()  # for the model's owner
+
+    @property
+    def only_lacks_labels(self) -> bool:
+        """Whether something was skipped, and all of it for want of a label."""
+        return {skipped.reason for skipped in self.skipped} == {NO_LABEL}
 
     def __add__(self, other: "Outcome") -> "Outcome":
         names = [field.name for field in fields(self)]

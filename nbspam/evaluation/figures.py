@@ -100,6 +100,12 @@ def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, F
     return np.asarray(np.maximum(centre - half, 0)), np.asarray(np.minimum(centre + half, 1))
 
 
+def share_interval(part: int, whole: int) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of one share; see `wilson_interval`."""
+    low, high = wilson_interval(np.array([part]), np.array([whole]))
+    return float(low[0]), float(high[0])
+
+
 def _det_curve(trial: Trial) -> DetCurve | None:
     if trial.score is None or len(np.unique(trial.y)) < 2:
         return None

@@ -31,7 +31,7 @@ from nbspam.sources.items import Item
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, rows_held_out, table_rows, train_table
-from nbspam.verdicts import AnyClassifier, HeldOut, Skipped
+from nbspam.verdicts import NO_LABEL, AnyClassifier, HeldOut, Skipped
 from nbspam.workers import Workers, ordered_map
 
 # Trains on the first rows and returns its answers to the second.
@@ -355,7 +355,7 @@ def judge_classifier(
         if isinstance(answer, Skipped):
             skipped.append(answer)
         elif answer.truth is None:
-            skipped.append(Skipped(answer.name, "no label"))
+            skipped.append(Skipped(answer.name, NO_LABEL))
         elif answer.truth not in number:
             unknown.add(answer.truth)
             skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
@@ -460,13 +460,13 @@ def nothing_judged(
         )
     if not skipped:
         return InputError(f"sources: no {noun} to judge; give some")
-    name, reason = skipped[0]
-    if reason != "no label":
-        return InputError(f"{name}: {reason.removeprefix(f'{name}: ')}; nothing can be judged")
+    first = skipped[0]
+    if first.reason != NO_LABEL:
+        return InputError(f"{first.name}: {first.why}; nothing can be judged")
     how = "a table with the column that --target names"
     if noun != "rows":
         how = "class folders, a table with a column of classes, or --spam PATH --ham PATH"
-    names = f"{name}, …" if len(skipped) > 1 else name
+    names = f"{first.name}, …" if len(skipped) > 1 else first.name
     return InputError(
         f"labels: {amount_text(len(skipped), noun)} ({names}), and none has a label to compare"
         f" answers with; give {how}"

@@ -138,7 +138,7 @@ class _StreamModel:
         return joint
 
     def reasons(self, row: int, towards: int, against: int) -> LogOddsParts:
-        """Return the evidence for one class against another, see `HeldOut`."""
+        """Return the evidence for one class against another, see `verdicts.HeldOut`."""
         places = self._places()
         if self.learner is None or not {towards, against} <= set(places):
             return (), 0.0  # a class without messages

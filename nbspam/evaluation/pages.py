@@ -16,7 +16,7 @@ from nbspam.evaluation.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.choosing import Compared, TradeOff, trade_offs
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.figures import Views, views_of, wilson_interval
+from nbspam.evaluation.figures import Views, share_interval, views_of
 from nbspam.evaluation.metrics import confusions
 from nbspam.evaluation.report import compared_names, is_mail, render, trial_text
 from nbspam.evaluation.witness import Witness
@@ -70,10 +70,8 @@ def rate_of(part: int, whole: int, scale: int) -> Rate | None:
     """Return how many of `scale` a share is; None if there are no documents."""
     if not whole:
         return None
-    low, high = wilson_interval(np.array([part]), np.array([whole]))
-    return Rate(
-        part, whole, scale, scale * part / whole, scale * float(low[0]), scale * float(high[0])
-    )
+    low, high = share_interval(part, whole)
+    return Rate(part, whole, scale, scale * part / whole, scale * low, scale * high)
 
 
 def _of_few(rate: Rate | None) -> Rate | None:

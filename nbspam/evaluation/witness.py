@@ -86,7 +86,7 @@ class Witness:
         """Keep the reasons of the answers that are the most surely wrong so far.
 
         rows: of the trial, (n,).  y: (n,) true classes.  joint: (n, n_classes), nats.  reasons:
-        see `HeldOut`; they are asked for at once.
+        see `verdicts.HeldOut`; they are asked for at once.
         """
         n_classes = joint.shape[1]
         if n_classes < 2:

@@ -121,7 +121,7 @@ class PairModel(BinaryByDefault):
 
     levels: see `BinaryByDefault`.  A column of 0 values holds numbers: it depends on a column of
     categories, and is the parent of none; see `gaussian.ConditionalBells`.  All other parameters:
-    see `ColumnModel`.
+    see `columns.ColumnModel`.
     """
 
     _over_values: ClassVar[tuple[tuple[str, int], ...]] = (("pair_count_", 2),)

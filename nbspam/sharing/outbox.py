@@ -36,7 +36,7 @@ CREATE INDEX IF NOT EXISTS messages ON outbox (digest);
 
 
 class LogPosition(NamedTuple):
-    """How far a host has read a log; `LogProgress` says how far each of its models has."""
+    """How far a host has read a log; `ledger.LogProgress` says how far each of its models has."""
 
     log: str = ""  # the identifier of the log; "": none was read yet
     position: int = 0  # of the last record

@@ -87,7 +87,7 @@ class StoredModel:
 
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
         the model that the first message makes, if there is none.  served: the copy that a server
-        reads (see `read_snapshot`); the fits of a large model are left to another process then.
+        reads (`modelfile.read_snapshot`); then another process makes the fits of a large model.
         """
         self.name, self.path = path, resolved(path)
         self._new, self._served, self._mutex = new, served, RLock()

@@ -47,7 +47,7 @@ from nbspam.tables.schema import (
     odd_columns,
     sorted_cells,
 )
-from nbspam.verdicts import HeldOut, Skipped
+from nbspam.verdicts import NO_LABEL, HeldOut, Skipped
 
 # A prior with a parameter for each value of a column: the column's name, and the parameters.
 # Without a name it is for every column with as many values.
@@ -130,7 +130,7 @@ def rows_with_class(
     """Return the rows with a class of the schema, and the rows without one."""
     table = coded(records, schema)
     has_class = table.y >= 0
-    skipped = tuple(Skipped(table.names[i], "no label") for i in np.flatnonzero(~has_class))
+    skipped = tuple(Skipped(table.names[i], NO_LABEL) for i in np.flatnonzero(~has_class))
     names = tuple(table.names[i] for i in np.flatnonzero(has_class).tolist())
     return replace(table_rows(table, has_class), names=names), skipped
 

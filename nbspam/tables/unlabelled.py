@@ -44,10 +44,10 @@ def train_by_em(
 ) -> em.EMReport:
     """Return the classifier of rows of which some have no class; raises UsageError.
 
-    table: of all rows, see `read_table`.  weight: of a row without a class.  hard: give each of
-    these rows to its most probable class.  The class prior is estimated again in every round,
-    unless the settings give it.  restarts: random starts beside the one from known values, of
-    which the most likely result is kept; None: 5 if no row has a value of some column, because
+    table: of all rows, see `training.read_table`.  weight: of a row without a class.  hard: give
+    each of these rows to its most probable class.  The class prior is estimated again in every
+    round, unless the settings give it.  restarts: random starts beside the one from known values,
+    of which the most likely result is kept; None: 5 if no row has a value of some column, because
     its values are then equal at first and would stay so, else 0.
     """
     name = chosen_model(table.schema, settings)

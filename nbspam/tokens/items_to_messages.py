@@ -14,7 +14,7 @@ from nbspam.settings import Settings, TokenSettings
 from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
 from nbspam.tokens.tokenizer import batches
-from nbspam.verdicts import Skipped
+from nbspam.verdicts import NO_LABEL, Skipped
 from nbspam.workers import Engine, Workers
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
@@ -151,7 +151,7 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> MessagesToLearn:
     labelled: list[tuple[int, Item]] = []
     for place, item in enumerate(items):
         if item.label is None:
-            found.failures[place] = Skipped(item.name, "no label")
+            found.failures[place] = Skipped(item.name, NO_LABEL)
         elif len(item.label) > _LONGEST_LABEL or item.label.endswith("\0"):
             found.failures[place] = Skipped(item.name, "its label is no name of a class")
         else:

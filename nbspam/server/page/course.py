@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.decision import UNSURE
-from nbspam.evaluation.figures import days_figure, reliability_figure, wilson_interval
+from nbspam.evaluation.figures import days_figure, reliability_figure, share_interval
 from nbspam.evaluation.metrics import ReliabilityBins
 from nbspam.server.page.database import Database, RememberedVerdict
 
@@ -52,7 +52,7 @@ class Range(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the share that is spam."""
-        return _interval(self.spam, self.n)
+        return share_interval(self.spam, self.n)
 
     @property
     def surplus(self) -> int:
@@ -75,7 +75,7 @@ class Period(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The 95 % interval of the share that is wrong."""
-        return _interval(self.wrong, self.n)
+        return share_interval(self.wrong, self.n)
 
 
 class Course(NamedTuple):
@@ -178,11 +178,6 @@ def _ranges(rows: Iterable[RememberedVerdict]) -> tuple[Range, ...]:
 def _period(rows: Iterable[RememberedVerdict]) -> Period:
     wrong = [row.told not in (None, row.label) for row in rows]
     return Period(len(wrong), sum(wrong))
-
-
-def _interval(part: int, whole: int) -> tuple[float, float]:
-    low, high = wilson_interval(np.array([part]), np.array([whole]))
-    return float(low[0]), float(high[0])
 
 
 # ---- drawings ----
