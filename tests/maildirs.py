@@ -22,8 +22,8 @@ class Maildir:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_bytes(data)
 
-    def sort(self, **choices):
-        return sort_maildir(str(self.root), str(self.model), SortingChoices(**choices), DAY)
+    def sort(self, *rule, **choices):
+        return sort_maildir(str(self.root), str(self.model), SortingChoices(**choices), DAY, *rule)
 
     def rename(self, source, target):
         (self.root / target).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -26,11 +27,6 @@ def root(tmp_path):
 INBOX, SPAM = MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h")
 
 
-def test_a_flag_that_a_message_has_is_not_set_again():
-    entry = MaildirEntry(".A", "cur", "1.h:2,RS")
-    assert entry.flagged("S") == entry
-
-
 def test_every_message_is_one_entry(root):
     names = "new/2.h cur/1.h:2,S cur/2.h:2, cur/.hidden tmp/3.h cur/5.h:2,ST .Spam/cur/4.h"
     write_files(root, dict.fromkeys(names.split(), b"x"))
@@ -39,7 +35,10 @@ def test_every_message_is_one_entry(root):
 
     assert [e.path for e in maildir_entries(str(root), "")] == ["new/2.h", "cur/1.h:2,S"]
     assert [e.path for e in maildir_entries(str(root), ".Spam")] == [".Spam/cur/4.h"]
-    assert list(maildir_entries(str(root), ".None")) == []
+    (root / ".File").write_bytes(b"")
+    assert [*maildir_entries(str(root), ".None"), *maildir_entries(str(root), ".File")] == []
+    entry = MaildirEntry(".A", "cur", "1.h:2,RS")
+    assert entry.flagged("S") == entry  # which it has
 
 
 @pytest.mark.parametrize("there", [{}, {".Spam/cur/2.h": b"x"}])
@@ -55,20 +54,17 @@ def test_a_new_folder_is_a_maildir_plus_plus_folder_and_what_it_lacks_is_made(ro
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_root_makes_belongs_to_the_owner_of_the_maildir(root):
-    write_files(root, {"new/1.h": b"x"})
+def test_what_root_makes_belongs_to_the_owner_of_the_maildir_but_nothing_else(root, monkeypatch):
+    write_files(root, {"new/1.h": b"x", "theirs/key": b"secret"})
     os.chown(root, 1234, 1235)
-
     assert move(str(root), INBOX, SPAM)
     made = [root / ".Spam", *(p for p in (root / ".Spam").iterdir())]
     assert len(made) == 5
     assert {(p.stat().st_uid, p.stat().st_gid) for p in made} == {(1234, 1235)}
 
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_root_gives_no_folder_away_that_was_moved_to_the_place_of_the_new_one(root, monkeypatch):
-    write_files(root, {"new/1.h": b"x", "theirs/key": b"secret"})
-    os.chown(root, 1234, 1235)
+    # A folder may be moved to the place of the new one.
+    shutil.rmtree(root / ".Spam")
+    write_files(root, {"new/1.h": b"x"})
     make = os.mkdir
 
     def exchanged(path, mode):
@@ -82,13 +78,6 @@ def test_root_gives_no_folder_away_that_was_moved_to_the_place_of_the_new_one(ro
     assert [(root / ".Spam" / name).stat().st_uid for name in ("", "key")] == [0, 0]
 
 
-def test_a_file_in_the_place_of_a_folder_is_none(root):
-    (root / ".Spam").write_bytes(b"")
-
-    assert list(maildir_entries(str(root), ".Spam")) == []
-    assert spam_folder(str(root)) == ".Spam"
-
-
 @pytest.mark.parametrize(
     ("there", "found"),
     [
@@ -98,6 +87,9 @@ def test_a_file_in_the_place_of_a_folder_is_none(root):
     ],
 )  # fmt: skip
 def test_the_spam_folder_is_the_first_usual_name_that_is_there(root, there, found):
+    (root / ".Spam").write_bytes(b"")  # a file is none
+    assert spam_folder(str(root)) == ".Spam"
+    (root / ".Spam").unlink()
     for name in there:
         (root / name).mkdir()
     assert spam_folder(str(root)) == found
@@ -129,6 +121,9 @@ def test_folders_may_be_named_with_or_without_their_dot():
     assert maildir_folder_name("~peter.mail.台北.日本語") == ".~peter.mail.&U,BTFw-.&ZeVnLIqe-"
     assert maildir_folder_name(".M&APw-ll") == ".M&APw-ll"  # as it is on disk
     assert maildir_folder_name("../Bulk") == "../Bulk"
+    for name in ("", ".", "..", "...", "a/b", "../..", "../a/b", "a\nb"):
+        with pytest.raises(UsageError, match="not the name of a Maildir folder"):
+            maildir_folder_name(name)
 
 
 def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monkeypatch):
@@ -141,9 +136,3 @@ def test_another_folder_is_told_from_one_that_may_not_be_entered(tmp_path, monke
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may enter any
     with pytest.raises(InputError, match="may not be entered; sort as its owner, or change"):
         check_maildir(str(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../..", "../a/b", "a\nb"])
-def test_other_names_are_usage_errors(name):
-    with pytest.raises(UsageError, match="not the name of a Maildir folder"):
-        maildir_folder_name(name)

@@ -29,6 +29,11 @@ def maildir(tmp_path, trained):
     return Maildir(tmp_path / "Maildir", trained)
 
 
+def unsure(classifier):
+    """Return a rule by which nearly all mail is unsure."""
+    return cutoffs(2, 1e-9)
+
+
 def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.h", ham(2))
@@ -73,9 +78,7 @@ def test_an_inbox_has_its_spam_in_the_junk_folder_beside_it(
     maildir.rename(f"{spam_at}/new/1.h:2,", "cur/1.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["ham"]
     maildir.put("new/2.h", spam(2))
-    rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
-    report = sort_maildir(str(maildir.root), str(trained), SortingChoices(), DAY, rule)
-    assert [one.moved_to for one in report.judged] == [f"{unsure_at}/new/2.h"]
+    assert [one.moved_to for one in maildir.sort(unsure).judged] == [f"{unsure_at}/new/2.h"]
 
 
 @pytest.mark.parametrize("first", [{}, {"spam_folder": "Named"}])
@@ -94,9 +97,7 @@ def test_a_folder_of_a_maildir_has_its_spam_beside_it(maildir, trained):
     lists.put("new/1.h", spam(1))
     with pytest.raises(UsageError, match=r"\.Lists: a folder of a Maildir, and mail program"):
         lists.sort()
-    rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
-    choices = SortingChoices(spam_folder="../.Spam")
-    report = sort_maildir(str(lists.root), str(trained), choices, DAY, rule)
+    report = lists.sort(unsure, spam_folder="../.Spam")
     assert [one.moved_to for one in report.judged] == ["../.Unsure/new/1.h"]
     lists.put("new/2.h", spam(2))
     report = lists.sort(spam_folder="../.Spam")
@@ -123,9 +124,7 @@ def test_unsure_mail_goes_where_it_is_looked_through(maildir):
     maildir.put("new/0.h", spam(0))
     maildir.sort()
     maildir.put("new/1.h", spam(1))
-    rule = lambda classifier: cutoffs(2, 1e-9)  # noqa: E731
-    report = sort_maildir(str(maildir.root), str(maildir.model), SortingChoices(), DAY, rule)
-
+    report = maildir.sort(unsure)
     assert report.learned == []  # spam that was sorted before is not judged again
     assert set(maildir.files) == {".Spam/new/0.h", ".Unsure/new/1.h"}
     maildir.rename(".Unsure/new/1.h", ".Spam/cur/1.h:2,S")
@@ -459,7 +458,7 @@ def test_a_maildir_that_cannot_be_written_to_is_told_with_its_rights(maildir, mo
 # --- the command ----------------------------------------------------------------------
 
 
-def test_the_command_says_what_it_did(maildir, nbspam):
+def test_the_command_says_what_it_did_to_people_and_in_json(maildir, nbspam):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.h", ham(2))
     maildir.put(".Spam/new/3.h", ham(3))
@@ -476,18 +475,14 @@ def test_the_command_says_what_it_did(maildir, nbspam):
     )
     assert nbspam("sort", "-q", maildir.root) == (0, "", "")
 
-
-def test_the_command_speaks_json(maildir, nbspam):
-    maildir.put("new/1.h", spam(1))
-    maildir.put("new/2.gz", b"neither mail nor gzip")
-    maildir.put(".Spam/cur/3", b"GIF89a\n" + ham(3))
-
+    maildir.put("new/4.h", spam(4))
+    maildir.put("new/5.gz", b"neither mail nor gzip")
+    maildir.put(".Spam/cur/6", b"GIF89a\n" + ham(6))
     status, out, _ = nbspam("sort", maildir.root, "--json")
     assert status == 1  # a message was skipped
-
     said = json.loads(out)
     (judged,) = said["judged"]
-    assert judged["moved_to"] == ".Spam/new/1.h"
+    assert judged["moved_to"] == ".Spam/new/4.h"
     assert judged["probability"] > 0.5
-    assert [one["name"].rpartition("/")[2] for one in said["skipped"]] == ["2.gz", "3"]
+    assert [one["name"].rpartition("/")[2] for one in said["skipped"]] == ["5.gz", "6"]
     assert (said["learned"], said["dry_run"]) == ([], False)

@@ -39,7 +39,7 @@ def test_records_come_back_in_order_with_growing_positions(server):
 
 
 @pytest.mark.parametrize("server", ["redis"], indirect=True)
-def test_a_user_of_redis_may_have_any_name(server):
+def test_a_user_of_redis_may_have_any_name_and_leaves_a_server_that_became_a_replica(server):
     with server.direct() as other:
         other.acl_setuser(
             "ann@x", enabled=True, passwords=["+secret"], keys=["*"], categories=["+@all"]
@@ -47,13 +47,6 @@ def test_a_user_of_redis_may_have_any_name(server):
     log = open_log(f"redis://ann%40x@127.0.0.1:{server.port}/lessons", "secret")
     log.append([b"one"])
     assert log.end().n_records == 1
-    log.close()
-
-
-@pytest.mark.parametrize("server", ["redis"], indirect=True)
-def test_a_server_that_became_a_replica_is_left_for_the_one_that_took_over(server):
-    log = open_log(server.url)
-    log.append([b"one"])
     with server.direct() as other:
         other.replicaof("127.0.0.1", 1)
         with pytest.raises(SharedLogError, match="lessons: You can't write against a read only"):
@@ -63,16 +56,9 @@ def test_a_server_that_became_a_replica_is_left_for_the_one_that_took_over(serve
 
 
 @pytest.mark.parametrize("server", ["postgresql"], indirect=True)
-def test_the_host_of_postgresql_may_come_last(server):
-    address = f"postgresql:///postgres/lessons?host=127.0.0.1&port={server.port}&user=log"
-    log = open_log(address)
-    log.append([b"one"])
-    assert (log.name, log.end().n_records) == ("postgresql:///postgres/lessons", 1)
-    log.close()
-
-
-@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
-def test_a_database_of_postgresql_may_have_no_encoding(server):
+def test_a_host_of_postgresql_may_come_last_lack_an_encoding_stand_still_and_lose_a_row(
+    server, monkeypatch
+):
     with server.direct() as other:
         other.execute("CREATE DATABASE plain TEMPLATE template0 ENCODING SQL_ASCII LOCALE 'C'")
     log = open_log(server.url.replace("/postgres/", "/plain/"))
@@ -81,25 +67,22 @@ def test_a_database_of_postgresql_may_have_no_encoding(server):
     assert log.hosts() == {"mx1": {"lag": 0}}
     log.close()
 
-
-@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
-def test_a_server_of_postgresql_that_stands_still_is_waited_for_only_so_long(server, monkeypatch):
-    log = open_log(server.url)
+    address = f"postgresql:///postgres/lessons?host=127.0.0.1&port={server.port}&user=log"
+    log = open_log(address)
     log.append([b"one"])
+    assert (log.name, log.end().n_records) == ("postgresql:///postgres/lessons", 1)
+    log.close()
+
     monkeypatch.setattr("nbspam.sharing.logs._PATIENCE", 0.1)
+    log = open_log(server.url)
+    log.end()
     (process,) = log._open.execute("SELECT pg_backend_pid()").fetchone()
     os.kill(process, signal.SIGSTOP)
     with pytest.raises(SharedLogError, match="lessons wait until it is back"):
         log.end()
     os.kill(process, signal.SIGCONT)
+    monkeypatch.undo()
     assert log.end().n_records == 1
-    log.close()
-
-
-@pytest.mark.parametrize("server", ["postgresql"], indirect=True)
-def test_a_log_whose_row_was_removed_keeps_lessons_waiting(server):
-    log = open_log(server.url)
-    log.append([b"one"])
     with server.direct() as other:
         other.execute("DELETE FROM lessons_log")
     for call in (log.end, lambda: log.append([b"two"])):
@@ -194,13 +177,6 @@ def test_a_host_that_missed_trimmed_records_is_told_to_join(hosts, monkeypatch):
         hosts[1].sharer.receive()
 
 
-def test_a_report_needs_no_room_for_temporary_files(host, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", os.devnull)
-    host.teach(message(1), "ham")
-    host.sharer.exchange()
-    assert host.sharer.report()["model"] == host.sharer.digest()
-
-
 def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
     pytest.importorskip("redis")
     monkeypatch.setattr("nbspam.sharing.logs._PATIENCE", 0.1)
@@ -225,17 +201,16 @@ def test_another_version_is_refused_in_one_line_and_not_passed_over(hosts, monke
     assert hosts[1].sharer.outbox.place().n_read == 0
 
 
-def test_an_outbox_that_is_full_refuses_lessons(host, monkeypatch):
-    monkeypatch.setattr("nbspam.sharing.outbox.MOST_LESSONS", 1)
-    host.teach(message(1), "ham")
-
-    with pytest.raises(SharedLogError, match="1 lessons wait for the log; learn on when it is"):
-        host.teach(message(2), "ham")
+def test_an_outbox_that_is_full_or_for_which_the_disk_has_no_room_refuses_lessons(
+    host, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        patch.setattr("nbspam.sharing.outbox.MOST_LESSONS", 1)
+        host.teach(message(1), "ham")
+        with pytest.raises(SharedLogError, match="1 lessons wait for the log; learn on when it i"):
+            host.teach(message(2), "ham")
     host.model.catch_up()
     assert host.model.filed(message(2)).label is None
-
-
-def test_an_outbox_for_which_the_disk_has_no_room_says_so(host):
     base = host.outlet.outbox._base
     long = message(1) + b" ".join(b"word%d" % n for n in range(9999))
     ((n_pages,),) = base.execute("PRAGMA page_count")
@@ -247,13 +222,15 @@ def test_an_outbox_for_which_the_disk_has_no_room_says_so(host):
     assert host.model.filed(long).label == "ham"
 
 
-def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host):
+def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host, monkeypatch):
     host.teach(message(1), "ham")
-
     with pytest.raises(SharedLogError, match="--share-sync: learned here, but not in the log"):
         host.outlet.wait_for_log(0)
     host.sharer.send()
     host.outlet.wait_for_log(0)
+    monkeypatch.setattr(tempfile, "tempdir", os.devnull)  # a report needs no temporary files
+    host.sharer.exchange()
+    assert host.sharer.report()["model"] == host.sharer.digest()
 
 
 @pytest.mark.parametrize(
@@ -278,18 +255,15 @@ def test_addresses_that_are_none_are_refused_without_their_passwords(url, why):
     assert "secret" not in str(refused.value)
 
 
-def test_a_lesson_that_a_standby_lacks_is_sent_again(hosts):
+def test_a_lesson_that_a_standby_lacks_is_sent_again_and_the_same_one_twice_is_one(hosts):
     hosts[0].teach(message(0), "spam")
     hosts[0].sharer.send()
     hosts[0].log.records.clear()  # nobody has read it
-    hosts[0].teach(message(1), "spam")
+    hosts[0].teach(message(2), "spam")
     for host in 2 * hosts:
         host.sharer.exchange()
-
     assert (len(hosts[1].opened("").told()), hosts[0].sharer.outbox.size()) == (2, 0)
 
-
-def test_the_same_lesson_sent_twice_is_one(hosts):
     hosts[0].teach(message(1), "spam")
     hosts[0].sharer.send()
     hosts[0].sharer.outbox.send_again("lost log", "one")  # killed before it noted it

@@ -1,9 +1,9 @@
 """Damage to models and journals: nothing is lost in silence, and nothing ends in a traceback.
 
-bytes: a bit is flipped, a piece cut out, or two pieces exchanged, in a model file or in its
-journal.  Then the model is loaded.  Every acknowledged change must be there, or else something
-must have been said; what is there must never be wrong.  Then a message is learned, and again
-nothing may be lost in silence.
+bytes: a bit is flipped, a piece cut out, doubled, moved or replaced, or the end cut off, in a
+model file or in its journal.  Then the model is loaded.  Every acknowledged change must be there,
+or else something must have been said; what is there must never be wrong.  Then a message is
+learned, and again nothing may be lost in silence.
 
 states: a part of what a model file holds is replaced by something else (another type, shape or
 order, a number out of range), and the file is written with a right checksum.  Then the command
@@ -30,6 +30,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, load_tokens
 from stored import save_state
+from stress.hostile import mutated as mutated_bytes
 from support import CATEGORIES, MELONS
 
 N_START, N_CHANGES = 400, 9  # messages that the model file has, and that its journal has
@@ -47,25 +48,6 @@ def items(n, classes, seed):
 
 
 # ---- bytes ----
-
-
-def damaged(data, rng):
-    """Return the kind of damage, and the damaged bytes."""
-    kind = rng.choice(["flip", "cut", "cut end", "swap"])
-    start = rng.randrange(len(data))
-    if kind == "flip":
-        flipped = bytes([data[start] ^ 1 << rng.randrange(8)])
-        return kind, data[:start] + flipped + data[start + 1 :]
-    if kind == "cut end":
-        return kind, data[:start]
-    length = rng.choice([1, 4, 16, 64, 512, 4096])
-    if kind == "cut":
-        return kind, data[:start] + data[start + length :]
-    other = rng.randrange(len(data))
-    low, high = sorted((start, other))
-    length = min(length, high - low, len(data) - high)
-    one, two = data[low : low + length], data[high : high + length]
-    return kind, data[:low] + two + data[low + length : high] + one + data[high + length :]
 
 
 def learned(path, names):
@@ -99,13 +81,13 @@ def damage_bytes(times, seed, folder):
         for name, data in whole.items():
             Path(name).write_bytes(data)
         victim = rng.choice(list(whole))
-        kind, data = damaged(whole[victim], rng)
-        Path(victim).write_bytes(data)
-        what = f"{'journal' if victim != path else 'model'}: {kind}"
+        data = mutated_bytes(rng, whole[victim], 1)
+        Path(victim).write_bytes(data[: rng.randrange(len(data))] if n % 4 == 0 else data)
+        what = f"{n}, {'journal' if victim != path else 'model'}"
         here, said = attempt(path, names)
         if len(here) < len(names) and not said:
-            wrong.append(f"{n}, {what}: {len(names) - len(here)} changes are missing, silently")
-        wrong += later(path, names, here, f"{n}, {what}")
+            wrong.append(f"{what}: {len(names) - len(here)} changes are missing, silently")
+        wrong += later(path, names, here, what)
     return wrong
 
 
