@@ -79,12 +79,7 @@ def test_a_model_counts_the_tokens_of_a_given_vocabulary(nbspam, six, tmp_path, 
         token: pytest.approx([float(share(name, token, c)) for c in ("ham", "spam")], abs=1e-6)
         for token in GIVEN
     }
-
-
-def test_such_a_model_does_not_learn_on(nbspam, six, tmp_path):
-    how = "--model", "bernoulli", "--vocabulary", tmp_path / "given.txt"
-    assert nbspam("train", six, *how, "-m", tmp_path / "m")[0] == 0
-    refused = nbspam("update", six, "-m", tmp_path / "m")
+    refused = nbspam("update", six, "-m", tmp_path / "m")  # such a model does not learn on
     assert complains(refused, 1, "as after --unlabelled or --vocabulary")
     with pytest.raises(UsageError, match="not for a table of columns"):
         library.train([{"a": 1, "y": "n"}], target="y", vocabulary=GIVEN)
@@ -109,8 +104,6 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     for name in ("-", "six.xlsx"):
         assert complains(nbspam("vectorize", six, "-o", name), 2, f"{name}: neither .npz nor .csv")
 
-
-def test_the_tokens_of_long_texts_differ_in_print():
     # Runs end at the 1,000th byte of a text, here within a character.
     X, tokens = library.vectorize(["x" * 999 + "д", "x" * 999 + "я"], characters=True)
     assert len(tokens) == len(set(tokens)) == X.shape[1]
@@ -179,7 +172,7 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     assert nbspam("classify", "-m", f"{once}~", stdin=SPAM)[0] == 0
 
 
-def test_json_says_the_same(nbspam, parts, tmp_path):
+def test_json_says_the_same_and_the_day_is_that_of_the_merge_or_given(nbspam, parts, tmp_path):
     first, second, mails = parts
     (mails / "ham" / "bad.eml.gz").write_bytes(b"not gzip")
     status, out, _ = nbspam("shard", "3/3", mails, "-o", tmp_path / "part", "--json")
@@ -189,6 +182,15 @@ def test_json_says_the_same(nbspam, parts, tmp_path):
 
     told = nbspam.json("merge", first, second, "-o", tmp_path / "m")
     assert (told["parts"], told["repeated"], told["read"]) == (2, 0, {"ham": 2, "spam": 2})
+
+    nbspam("merge", first, second, "-o", tmp_path / "m", "--day", "2024-02-29")
+    lines = nbspam("export", "-m", tmp_path / "m")[1].splitlines()
+    days = {line["day"] for line in map(json.loads, lines) if "message" in line}
+    assert days == {"2024-02-29"}
+    twice = ("merge", tmp_path / "m", tmp_path / "m", "-o", tmp_path / "n")
+    assert complains(nbspam(*twice, "--day", "2024-02-29"), 2, "--day: for parts of a training")
+    for wrong in ("tomorrow", "1969-12-31", "2999-01-01"):
+        assert complains(nbspam(*twice, "--day", wrong), 2, "not a day from 1970-01-01 on")
 
 
 def test_messages_that_come_again_are_counted_once_and_reported(nbspam, tmp_path):
@@ -201,16 +203,3 @@ def test_messages_that_come_again_are_counted_once_and_reported(nbspam, tmp_path
     out = nbspam("merge", *(tmp_path / f"p{number}" for number in "123"), "-o", tmp_path / "m")[1]
 
     assert out.startswith("added 3 parts: 2 messages (1 ham, 1 spam), 1 more than once\n")
-
-
-def test_the_day_is_that_of_the_merge_or_the_one_that_is_given(nbspam, parts, tmp_path):
-    first, second, _ = parts
-    nbspam("merge", first, second, "-o", tmp_path / "m", "--day", "2024-02-29")
-    lines = nbspam("export", "-m", tmp_path / "m")[1].splitlines()
-    days = {line["day"] for line in map(json.loads, lines) if "message" in line}
-
-    assert days == {"2024-02-29"}
-    twice = ("merge", tmp_path / "m", tmp_path / "m", "-o", tmp_path / "n")
-    assert complains(nbspam(*twice, "--day", "2024-02-29"), 2, "--day: for parts of a training")
-    for wrong in ("tomorrow", "1969-12-31", "2999-01-01"):
-        assert complains(nbspam(*twice, "--day", wrong), 2, "not a day from 1970-01-01 on")

@@ -34,15 +34,12 @@ def test_an_address_is_a_port_a_host_with_one_or_a_path():
         assert found == address
         assert found.is_local == is_local
         assert address_of("--spamd", str(found)) == found
-
-
-def test_what_is_no_address_is_refused():
     for text in ("", "spamd", "a:", "a:http", "a:70000", "a:-1", "9" * 5000, "unix:/spamd"):
         with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
             address_of("--spamd", text)
 
 
-def test_a_vanished_peer_is_noticed():
+def test_a_vanished_peer_is_noticed_and_a_socket_without_a_listener_replaced(tmp_path):
     with (
         listening("--http", Address("127.0.0.1", 0)) as found,
         socket.create_connection(found.getsockname()),
@@ -50,8 +47,6 @@ def test_a_vanished_peer_is_noticed():
     ):
         assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
 
-
-def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
     path = str(tmp_path / "spamd")
     listening("--spamd", Address(path=path)).close()
     assert os.path.exists(path)

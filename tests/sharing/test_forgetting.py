@@ -78,19 +78,15 @@ def is_paid(model):
     return b'"count": {"spam": 1}, "documents": 1' in line
 
 
-def test_a_model_that_owes_is_dumped_and_loaded_and_paid(owing):
+def test_a_model_that_owes_is_dumped_loaded_merged_pruned_and_paid(owing, tmp_path):
     whole = owing.opened("").whole()
     lines = list(model_lines(whole))
-
     assert [-1, 1] in whole.memory.owed.feature_count.tolist()
     assert b'"copy1"' not in b"".join(lines)
     assert list(model_lines(model_of_lines(lines, "dump"))) == lines
-    owing.teach(message(20, copy=1), "ham")
-    assert is_paid(owing.opened("").whole())
 
-
-def test_a_merged_model_owes_what_its_models_owe(owing, tmp_path):
     owing.model.compact()
+    owed = owing.opened("").whole().memory.owed
     other = Host(tmp_path / "other", "model", MemoryLog())
     other.teach(message(20, copy=1), "ham")
     assert is_paid(merge([owing.path, other.path], DAY).classifier)
@@ -99,6 +95,11 @@ def test_a_merged_model_owes_what_its_models_owe(owing, tmp_path):
     other.teach(message(21), "ham")
     both = merge([owing.path, other.path], DAY).classifier
     assert [-1, 1] in both.memory.owed.feature_count.tolist()
+
+    prune_model(owing.path, PruningRule(min_df=2), DAY)
+    assert all(map(np.array_equal, owed, owing.opened("").whole().memory.owed))
+    owing.teach(message(20, copy=1), "ham")
+    assert is_paid(owing.opened("").whole())
 
 
 def test_a_merged_model_owes_counts_of_a_class_without_messages(tmp_path, monkeypatch):
@@ -118,12 +119,3 @@ def test_a_merged_model_owes_counts_of_a_class_without_messages(tmp_path, monkey
 
     assert [0, 1] in merged.memory.owed.feature_count.tolist()
     assert list(model_lines(merged)) == list(model_lines(host.opened("").whole()))
-
-
-def test_a_pruned_model_still_owes(owing):
-    owing.model.compact()
-    owed = owing.opened("").whole().memory.owed
-    prune_model(owing.path, PruningRule(min_df=2), DAY)
-    still = owing.opened("").whole().memory.owed
-
-    assert all(map(np.array_equal, owed, still))

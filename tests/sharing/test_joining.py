@@ -106,7 +106,7 @@ def test_what_cannot_be_joined_or_used_is_one_line(tmp_path):
     assert (finding.state, "make room or restore it" in finding.text) == (BAD, True)
 
 
-def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path):
+def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path, monkeypatch):
     path = str(tmp_path / "model")
     first, again = Outbox(path), Outbox(path)
     other = f"from nbspam.sharing.outbox import Outbox; Outbox({path!r}).close()"
@@ -115,9 +115,8 @@ def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path):
     first.close()
     again.close()
 
-
-def test_two_first_lessons_at_once_open_one_outbox(tmp_path, monkeypatch):
-    outlet, both = SharedOutlet(str(tmp_path / "model")), Barrier(2)
+    # Two first lessons at once open one.
+    outlet, both = SharedOutlet(path), Barrier(2)
 
     class SlowOutbox(Outbox):
         def __init__(self, path):

@@ -44,23 +44,6 @@ MAIL = {
 }
 
 
-class Page:
-    """Somebody who knows the token, and a session with it; requests go byte for byte."""
-
-    def __init__(self, address):
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address)
-        self.port, token = int(found[1]), found[2]
-        host = f"127.0.0.1:{self.port}"
-        head = self.answer(f"GET /?token={token} HTTP/1.1\r\nHost: {host}\r\n\r\n")
-        cookie = re.search(r"(?i)set-cookie: ([^;]+)", head)[1]
-        self.known = Known(self.port, token, cookie, "")
-        form = re.search(r'name="form" value="([^"]+)"', self.answer(self.known.request()))[1]
-        self.known = self.known._replace(form=form)
-
-    def answer(self, request):
-        return serving.ask(self.port, request.encode("latin-1")).decode("latin-1")
-
-
 PAGES = {
     "the list": "/", "a search for markup": "/?words=" + quote(HOSTILE),
     "a search for SQL": "/?words=" + quote("' OR 1=1 -- %_"), "the course": "/course",
@@ -82,30 +65,39 @@ def served(tmp_path_factory, mail_classifier):
 
 
 @pytest.fixture(scope="module")
-def page(served):
-    return Page(next(w for w in served.errors.read_text().split() if "?token=" in w))
+def known(served):
+    """All that is known to somebody who has logged in."""
+    address = next(w for w in served.errors.read_text().split() if "?token=" in w)
+    port, token = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address).groups()
+    browser = serving.Browser(int(port))
+    browser.ask("GET", f"/?token={token}")
+    return Known(int(port), token, browser.cookie, browser.token())
+
+
+def answer_to(known, request):
+    return serving.ask(known.port, request.encode("latin-1")).decode("latin-1")
 
 
 @TABLES
-def test_every_attack_gets_the_answer_it_should_get(served, page, table):
+def test_every_attack_gets_the_answer_it_should_get(served, known, table):
     told = served.errors.read_text()
-    wrong = [mistakes(attack, page.answer(attack.request)) for attack in table(page.known)]
+    wrong = [mistakes(attack, answer_to(known, attack.request)) for attack in table(known)]
 
     assert [each for each in wrong if each] == []
     assert served.errors.read_text() == told
 
 
-def test_nothing_of_hostile_messages_is_more_than_text(page):
+def test_nothing_of_hostile_messages_is_more_than_text(known):
     for name, path in PAGES.items():
-        answer = page.answer(page.known.request(path=path)).encode("latin-1").decode()
+        answer = answer_to(known, known.request(path=path)).encode("latin-1").decode()
         assert answer.startswith("HTTP/1.1 200 "), name
         assert [each for each in NEVER if each in answer] == [], name
         assert max(answer.count("<script"), answer.count("<style")) == 1, name
 
 
-def test_a_hundred_thousand_requests_get_the_answers_they_should_get(served, page):
-    attacks = [attack for table in TABLES.args[1] for attack in table(page.known)]
-    ours = [Attack(name, page.known.request(path=path), 200) for name, path in PAGES.items()]
+def test_a_hundred_thousand_requests_get_the_answers_they_should_get(served, known):
+    attacks = [attack for table in TABLES.args[1] for attack in table(known)]
+    ours = [Attack(name, known.request(path=path), 200) for name, path in PAGES.items()]
     weights = [1 if name.startswith("read") else 200 for name in PAGES]  # they take long
     told, pids, sizes, wrong = served.errors.read_text(), served.pids, [], []
     rng, numbers = random.Random(31), iter(range(REQUESTS))
@@ -113,7 +105,7 @@ def test_a_hundred_thousand_requests_get_the_answers_they_should_get(served, pag
     async def visitor():
         for n in numbers:
             [attack] = rng.choices(ours, weights) if n % 2 else rng.choices(attacks)
-            answer = await ask(page.port, attack.request.encode("latin-1"))
+            answer = await ask(known.port, attack.request.encode("latin-1"))
             wrong.extend(mistakes(attack, answer.decode("latin-1")))
             if n % (REQUESTS // 20) == 0:
                 sizes.append(megabytes(served))
@@ -128,14 +120,14 @@ def test_a_hundred_thousand_requests_get_the_answers_they_should_get(served, pag
     assert served.pids == pids
 
 
-def test_mail_is_judged_while_ten_thousand_visitors_ask_for_the_page(served, page):
-    get = page.known.request(Connection="close")
+def test_mail_is_judged_while_ten_thousand_visitors_ask_for_the_page(served, known):
+    get = known.request(Connection="close")
     room = asyncio.Semaphore(1000)  # files that this process may open
     statuses = Counter()
 
     async def visit():
         async with room:
-            statuses[(await ask(page.port, get.encode()))[9:12]] += 1
+            statuses[(await ask(known.port, get.encode()))[9:12]] += 1
 
     async def crowd():
         visits, wrong = asyncio.gather(*[visit() for _ in range(10_000)]), 0

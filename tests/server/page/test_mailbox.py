@@ -90,12 +90,6 @@ def test_a_message_that_was_read_or_moved_is_the_same(tmp_path):
     assert dict(box.read([each.key for each in before])) == {key_of(n): written(n) for n in (1, 2)}
 
 
-def test_a_message_that_is_there_twice_is_listed_once_where_it_is_newest(tmp_path):
-    box = box_of(mbox(tmp_path / "box", [1, 2, 1]))
-    assert numbers_of(box) == [1, 2]
-    assert [each.place for each in box.newest()] == [2, 1]
-
-
 def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     root = maildir(tmp_path / "box", [1, 4])
     maildir(root / ".Junk", [3], "cur")
@@ -109,13 +103,6 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     assert box.folder_of("gone") == ""
     maildir(root / ".Spam", [6])  # from now on sort uses this one
     assert numbers_of(box_of(root)) == [6, 4, 2, 1]
-
-
-def test_a_folder_may_become_a_maildir(tmp_path):
-    box = box_of(folder(tmp_path / "box", [1]))
-    (letter,) = box.newest()
-    make_maildir(tmp_path / "box")
-    assert box.folder_of(letter.key) == "INBOX"  # until the next look, which finds none
 
 
 @pytest.mark.parametrize("make", [maildir, mbox])
@@ -145,7 +132,7 @@ def test_a_mailbox_is_looked_through_again_once_it_has_changed(make, tmp_path, m
         assert numbers_of(box) == [5, 4, 3, 2]
 
 
-def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
+def test_a_mailbox_may_be_empty_a_single_message_or_become_a_maildir(tmp_path):
     for path in (maildir(tmp_path / "maildir", []), mbox(tmp_path / "box", [])):
         box = box_of(path)
         assert box.newest() == []
@@ -153,6 +140,13 @@ def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
         assert numbers_of(box) == [1]
     (tmp_path / "1.eml").write_bytes(written(1))  # a single message is a mailbox, too
     assert numbers_of(box_of(tmp_path / "1.eml")) == [1]
+    box = box_of(mbox(tmp_path / "twice", [1, 2, 1]))  # one is there twice
+    assert numbers_of(box) == [1, 2]
+    assert [each.place for each in box.newest()] == [2, 1]
+    box = box_of(folder(tmp_path / "folder", [1]))
+    (letter,) = box.newest()
+    make_maildir(tmp_path / "folder")
+    assert box.folder_of(letter.key) == "INBOX"  # until the next look, which finds none
 
 
 def test_what_is_no_mailbox_is_refused(tmp_path, monkeypatch):
@@ -340,11 +334,8 @@ def test_without_mailboxes_there_are_models_only(folders):
         with pytest.raises(error):
             found.box(name)
     assert mailbox.Mailboxes(None, "", str(folders / "none")).people() == []
-
-
-def test_a_mailbox_in_the_place_of_their_folder_is_refused(folders):
     mailbox.check_mailboxes(str(folders / "boxes"))
-    found = {"boxes/jos%C3%A9": "not a folder", "none": "No such file", "\0": "null"}
-    for path, why in found.items():
+    refused = {"boxes/jos%C3%A9": "not a folder", "none": "No such file", "\0": "null"}
+    for path, why in refused.items():
         with pytest.raises(InputError, match=f"{why}.*; with --users, give the folder of mailbox"):
             mailbox.check_mailboxes(str(folders / path))
