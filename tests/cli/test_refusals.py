@@ -107,11 +107,9 @@ table explain gone --factors --report a.html | --report and --factors: two forms
 explain gone --brief --json | --brief and --json: two forms of answer
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
-compare $FOLDER --against --alpha | give options of `nbspam train`
 compare $FOLDER --against "'" | give options of `nbspam train`
 compare $FOLDER --against stray | give options of `nbspam train`
 compare $FOLDER --against --help | give options of `nbspam train`
-compare $FOLDER --against "--model x" | give options of `nbspam train`
 compare $FOLDER --against --pairs --online --cv 2 | --cv and --online: two ways to judge
 compare $FOLDER | compare: one way of training; add another, such as: --against
 compare $FOLDER --model multinomial | such as: --against '--model bernoulli'
@@ -120,7 +118,6 @@ export --format csv | 'csv' is not one of 'jsonl', 'bogoutil'
 table export --format jsonl | 'jsonl' is not one of 'json', 'csv'
 update --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 train --ham $ONE --spam $BOX $NEW | give it an option of its own, or quote the pattern of the files
-eval --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options state spam, ham
 vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
 vectorize $TEXTS -o no/x | there is no folder no; create it
@@ -293,10 +290,7 @@ table cluster empty.csv -k 2 | no column has a value; give some
 table classify four.csv -m $TABLE | has 4 cells, and none names a column of the model (X1, X2, Y)
 train bad.csv --encoding utf-8 | bad.csv: line 3: not utf-8; give another --encoding
 classify -m $PART | $PART: a part of a training, and not a model yet; add it
-info -m $PART | $PART: a part of a training, and not a model yet; add it
 update --spam - -m $PART | $PART: a part of a training, and not a model yet; add it
-export -m $PART | $PART: a part of a training, and not a model yet; add it
-explain -m $PART | $PART: a part of a training, and not a model yet; add it
 """
 # Commands for models of mail and of tables refuse each other's.
 FOR_BOTH = "classify", "predict", "explain", "eval", "info", "export", "query", "update", "unlearn"

@@ -128,7 +128,7 @@ async def late(kind, seconds, *pieces, **more):
     return client
 
 
-async def test_a_client_that_is_silent_or_too_slow_is_let_go_and_told_so():
+async def test_who_is_silent_or_slow_is_let_go_though_bytes_come_and_who_was_answered_may_rest():
     told = {SpamdConnection: b"SPAMD/1.0 79 EX_TIME", RspamdConnection: b"HTTP/1.1 408 "}
     for kind, request in WHOLE.items():
         assert not (await late(kind, 29)).is_over
@@ -140,8 +140,6 @@ async def test_a_client_that_is_silent_or_too_slow_is_let_go_and_told_so():
         assert client.desk.tally.total("trouble idle") == 1
         assert client.answer.startswith(told.get(kind, b""))
 
-
-async def test_bytes_that_come_slowly_do_not_give_more_time():
     head = b"CHECK SPAMC/1.5\r\nContent-length: 999\r\n\r\n"
     for first, later in ((head, b"x"), (b"", b"C")):
         client = await Client(SpamdConnection, desk()).send(first)
@@ -149,8 +147,6 @@ async def test_bytes_that_come_slowly_do_not_give_more_time():
         await client.send(*[later] * 50)
         assert client.connection.due == due
 
-
-async def test_who_was_answered_may_rest_and_a_milter_as_long_as_libmilter_lets_it():
     begun = b"\0\0\0\x09B"
     for said in (OFFER, WHOLE[MilterConnection]):
         assert not (await late(MilterConnection, 7000, said)).is_over
@@ -185,16 +181,15 @@ async def test_a_message_that_is_not_judged_in_time_or_for_which_is_no_room_is_a
 
 
 @KINDS
-async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted(kind):
+async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_only_a_whole_one_teaches(
+    kind,
+):
     client = await Client(kind, desk(limits={"message_bytes": 50})).send(WHOLE[kind])
     [judged] = client.desk.judge.seen
     assert len(judged) == 50
     assert client.desk.tally.total("oversized") == 1
     assert b"pam" in client.answer  # a verdict
 
-
-@KINDS
-async def test_lists_and_verdicts_teach_whole_messages_if_the_owner_wants_it(kind):
     for autolearns, limit, n in ((True, 1000, 1), (False, 1000, 0), (True, 50, 0)):
         at = desk(autolearns=autolearns, limits={"message_bytes": limit})
         at.judge.lesson = "spam"
@@ -250,7 +245,7 @@ async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd):
 
 
 @KINDS
-async def test_a_client_that_goes_leaves_nothing_behind_and_counts_once_it_has_asked(kind):
+async def test_a_client_that_goes_or_ends_while_it_waits_leaves_nothing_behind(kind):
     for pieces, n_gone in (([], 0), ([WHOLE[kind][:-3]], 1), ([WHOLE[kind]], 1)):
         at = desk(waits=True)
         client = await Client(kind, at).send(*pieces)
@@ -258,6 +253,14 @@ async def test_a_client_that_goes_leaves_nothing_behind_and_counts_once_it_has_a
         await go_on(at)
         assert (at.held, at.connections) == (0, set())
         assert at.tally.total("trouble gone") == n_gone
+
+    at = desk(waits=True)
+    client = await Client(kind, at).send(WHOLE[kind])
+    await client.end()
+    assert not client.is_over
+    await go_on(at)
+    assert b"pam" in client.answer  # a verdict
+    assert (client.wire.is_closed, client.wire.is_ended) == (True, False)
 
 
 @KINDS
@@ -428,17 +431,6 @@ async def test_who_cannot_be_half_closed_is_closed_at_once():
     client.wire.can_write_eof = lambda: False
     await client.send(b"NONSENSE\r\n\r\n")
     assert client.wire.is_closed
-
-
-@KINDS
-async def test_a_client_that_ends_while_it_waits_is_answered_and_closed(kind):
-    at = desk(waits=True)
-    client = await Client(kind, at).send(WHOLE[kind])
-    await client.end()
-    assert not client.is_over
-    await go_on(at)
-    assert b"pam" in client.answer  # a verdict
-    assert (client.wire.is_closed, client.wire.is_ended) == (True, False)
 
 
 @pytest.mark.parametrize(("ends", "limit"), [(False, 300), (True, 2)])

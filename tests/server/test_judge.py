@@ -138,7 +138,9 @@ async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
     judge.end()
 
 
-async def test_each_message_gets_its_own_verdict_whatever_waits(mail_classifier):
+async def test_each_message_gets_its_own_verdict_and_one_that_fails_does_not_fail_the_others(
+    mail_classifier,
+):
     messages = [b"Subject: n%d\n\n" % n + (SPAM if n % 3 else HAM) for n in range(299)] + [b""]
     async with Living(mail_classifier) as judge:
         asked = [judge.judge(data, explain=n % 50 == 0) for n, data in enumerate(messages)]
@@ -148,8 +150,6 @@ async def test_each_message_gets_its_own_verdict_whatever_waits(mail_classifier)
     assert [each.verdict for each in found] == list(alone)
     assert [n for n, each in enumerate(found) if each.explanation] == list(range(0, 300, 50))
 
-
-async def test_one_message_that_fails_does_not_fail_the_others(mail_classifier):
     async with Living(Gated(mail_classifier)) as judge:
         waiting = [judge.judge(data) for data in (HAM, b"our bug", SPAM, b"unreadable")]
         ham, bug, spam, unreadable = await asyncio.gather(*waiting, return_exceptions=True)

@@ -49,7 +49,7 @@ def test_a_mail_system_is_asked_for_what_is_needed_and_gets_the_answers_that_it_
     assert found[8][1].startswith(struct.pack(">I", 0) + b"X-Nbspam\0spam")
 
 
-def test_spam_gets_headers_at_the_top():
+def test_spam_gets_headers_at_the_top_and_forged_ones_are_removed_from_the_last_one_on():
     found = answered(milter_mail(PILLS))
 
     assert commands(found) == b"iiiic"
@@ -59,14 +59,21 @@ def test_spam_gets_headers_at_the_top():
     # A mail system that lets nothing be changed is only told to go on.
     assert answered(milter_mail(PILLS, *FORGED), to=offer(actions=0)) == [(b"c", b"")]
 
-
-def test_headers_of_our_names_are_removed_from_the_last_one_on():
     found = answered(milter_mail(LUNCH, *FORGED))
 
     removed = [data for command, data in found if command == b"m"]
     ours = [struct.pack(">I", n) + b"X-Nbspam\0\0" for n in (2, 1)]
     assert [data for data in removed if b"X-Nbspam" in data] == ours
     assert sorted(removed) == sorted([*ours, struct.pack(">I", 1) + b"X-Spam-Status\0\0"])
+
+    forged = (b"X-Spam-Level", b"*"), (b"x-spam-score", b"-9"), (b"X-Spammy", b"stays")
+    removed = [
+        struct.pack(">I", 1) + name + b"\0\0" for name in (b"X-Spam-Level", b"X-Spam-Score")
+    ]
+    for more in ({}, {"prepare": scripted.full, "passes": True}):
+        found = answered(milter_mail(LUNCH, *forged), **more)
+        assert [data for command, data in found if command == b"m"] == removed
+    assert commands(found) == b"mma"
 
 
 async def test_thousands_of_forged_headers_take_no_time_and_little_memory():
@@ -94,17 +101,6 @@ def test_spam_above_a_probability_is_rejected_or_held():
         (PILLS, offer(actions=0x11), 0.89),  # it cannot hold mail
     ):
         assert b"q" not in commands(answered(milter_mail(data), to=to, quarantine_above=above))
-
-
-def test_headers_that_only_filters_write_are_removed_even_if_the_message_is_not_judged():
-    forged = (b"X-Spam-Level", b"*"), (b"x-spam-score", b"-9"), (b"X-Spammy", b"stays")
-    removed = [
-        struct.pack(">I", 1) + name + b"\0\0" for name in (b"X-Spam-Level", b"X-Spam-Score")
-    ]
-    for more in ({}, {"prepare": scripted.full, "passes": True}):
-        found = answered(milter_mail(LUNCH, *forged), **more)
-        assert [data for command, data in found if command == b"m"] == removed
-    assert commands(found) == b"mma"
 
 
 def test_the_subject_of_spam_gets_a_tag_and_the_log_says_so(capfd):
@@ -143,7 +139,7 @@ def test_the_log_says_what_becomes_of_a_message_and_how_it_is_known(capfd):
         assert abs(line["bytes"] - len(data)) < 10  # a space less after each colon
 
 
-def test_a_connection_carries_message_after_message():
+def test_a_connection_carries_message_after_message_and_an_aborted_one_leaves_nothing_behind():
     tea = PILLS.replace(b"cheap pills", b"tea")
     pieces = milter_mail(PILLS), milter_mail(LUNCH), packet(b"A"), milter_mail(tea), packet(b"Q")
     client = talk(OFFER, *pieces)
@@ -153,8 +149,6 @@ def test_a_connection_carries_message_after_message():
     asked = [data.replace(b"Subject: ", b"Subject:") for data in client.desk.judge.seen]
     assert asked == [data.replace(b"Subject: ", b"Subject:") for data in (PILLS, LUNCH, tea)]
 
-
-def test_an_aborted_message_leaves_nothing_behind():
     begun, abort = milter_mail(PILLS, *FORGED, end=False), packet(b"A")
 
     assert talk(OFFER, begun, abort).desk.held == 0
