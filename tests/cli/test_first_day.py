@@ -99,20 +99,17 @@ def maildir(tmp_path):
     return write_files(tmp_path / "Maildir", {"new/1": HAM})
 
 
-def test_sort_leaves_mail_alone_before_it_has_a_model(nbspam, model, maildir):
-    status, out, err = nbspam("sort", maildir)
-
+@pytest.mark.parametrize(
+    ("options", "place"), [((), ".Spam/cur/m{}"), (("--flag", "F"), "cur/m{}:2,SF")]
+)
+def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, options, place):
+    status, out, err = nbspam("sort", *options, maildir)
     assert (status, out) == (0, "new: 1 unsure; learned from moves: nothing\n")
     assert "knows no mail yet" in err
     assert "new mail stays where it is" in err
     assert (maildir / "new" / "1").exists()
     assert not model.exists()
 
-
-@pytest.mark.parametrize(
-    ("options", "place"), [((), ".Spam/cur/m{}"), (("--flag", "F"), "cur/m{}:2,SF")]
-)
-def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, options, place):
     write_files(maildir, {place.format(n): SPAM + b"%d\n" % n for n in range(3)})
     status, out, err = nbspam("sort", *options, maildir)
 

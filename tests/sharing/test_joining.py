@@ -163,13 +163,3 @@ def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(hosts):
     assert one == two
     (line,) = (line for line in one.splitlines() if b'"subject:copy1"' in line)
     assert b'"seen": "2024-10-07"' in line  # DAY + 3; it is counted once
-
-
-def test_a_model_of_other_settings_is_refused(hosts, monkeypatch):
-    monkeypatch.setattr("nbspam.sharing.sharer.fingerprint", lambda settings: "another")
-    hosts[0].teach(message(1), "ham")
-    monkeypatch.undo()
-    hosts[0].sharer.send()
-
-    with pytest.raises(SharedLogError, match="a model with other settings; give all hosts the"):
-        hosts[1].sharer.receive()

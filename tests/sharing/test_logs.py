@@ -190,13 +190,21 @@ def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
             server.accept()
 
 
-def test_another_version_is_refused_in_one_line_and_not_passed_over(hosts, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "other", "why"),
+    [
+        ("logs.__version__", "9.9", r"shares lessons of nbspam 9\.9, and this is"),
+        ("sharer.fingerprint", lambda _: "x", "a model with other settings; give all hosts the"),
+    ],
+)
+def test_another_version_or_model_is_refused_in_one_line_and_not_passed_over(
+    hosts, monkeypatch, name, other, why
+):
+    monkeypatch.setattr(f"nbspam.sharing.{name}", other)
     hosts[0].teach(message(1), "ham")
-    monkeypatch.setattr("nbspam.sharing.logs.__version__", "9.9")
     hosts[0].sharer.send()
     monkeypatch.undo()
-
-    with pytest.raises(SharedLogError, match=r"shares lessons of nbspam 9\.9, and this is"):
+    with pytest.raises(SharedLogError, match=why):
         hosts[1].sharer.receive()
     assert hosts[1].sharer.outbox.place().n_read == 0
 

@@ -137,15 +137,25 @@ def test_long_lists_have_pages(page, box, monkeypatch):
     assert (beyond.status_code, beyond.headers["location"]) == (303, "/?words=number")
 
 
-def test_one_message_is_shown_with_its_evidence_and_as_text_only(page, box):
-    put(box, 1, written(1, "<script>document.title = 1</script> pills \u202e"))
-    text = page.get(f"/message?key={key_of(1)}").text
-
+def test_one_message_is_shown_with_its_evidence_and_hostile_mail_as_text_only(page, box):
+    put(box, 2, written(2, "<script>document.title = 1</script> pills \u202e"))
+    text = page.get(f"/message?key={key_of(2)}").text
     found = Page(text)
-    assert found.within("h1") == ["number 1"]
+    assert found.within("h1") == ["number 2"]
     assert "spam (90 % spam)" in found.text
     assert "the constant, before any evidence−0.50" in found.text
     assert "<script>document.title" not in text
+    assert "\u202e" not in text
+
+    put(box, 1, f"From: {HOSTILE}\nSubject: {HOSTILE}\n\npills\n".encode())
+    for path in ("/", f"/message?key={key_of(1)}"):
+        assert "<img" not in page.get(path).text
+    page.tell(spam=key_of(1))
+    page.tell(undo="1")
+    text = page.get("/").text
+    assert "<img" not in text
+    assert "Taken back: &#34;&gt;&lt;script&gt;" in text
+    assert text.count("<script") == 1  # that of the keys
     assert "\u202e" not in text
 
 
@@ -179,19 +189,6 @@ def test_a_text_from_right_to_left_turns_nothing_around_it(page, box):
         assert "<bdi>اجتماع 3</bdi>" in text
         assert "<bdi>أحمد &lt;a@a.example&gt;</bdi>" in text
     assert '<p dir="auto"><b dir="ltr">Text:</b> غدا' in text  # our title does not decide
-
-
-def test_hostile_heads_are_text(page, box):
-    put(box, 1, f"From: {HOSTILE}\nSubject: {HOSTILE}\n\npills\n".encode())
-    for path in ("/", f"/message?key={key_of(1)}"):
-        assert "<img" not in page.get(path).text
-    page.tell(spam=key_of(1))
-    page.tell(undo="1")
-    text = page.get("/").text
-    assert "<img" not in text
-    assert "Taken back: &#34;&gt;&lt;script&gt;" in text
-    assert text.count("<script") == 1  # that of the keys
-    assert "\u202e" not in text
 
 
 # ---- lessons ----
