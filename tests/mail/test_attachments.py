@@ -402,7 +402,7 @@ def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
 
 
 @needs_libraries
-def test_notes_and_fields_on_a_page_are_text_of_it():
+def test_notes_on_a_page_are_text_of_it():
     note = b"<</Type/Annot/Subtype/FreeText/Rect[50 800 300 820]/DA(/F1 12 Tf)/Contents(noted)>>"
     data = pdf("once", "http://a.example/").replace(b"/Annots[", b"/Annots[" + note)
     data = data.replace(b"Catalog", b"Catalog/AcroForm<</Fields[]/DR<</Font<</F1 4 0 R>>>>>>")
