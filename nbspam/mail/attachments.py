@@ -54,7 +54,7 @@ _STARTS = {
     b"7z\xbc\xaf\x27\x1c": "7z",
     b"\x1f\x8b": "gzip",
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "ole",
-    b"{\\rtf": "rtf",
+    b"{\\rt": "rtf",
     b"\x89PNG\r\n\x1a\n": "png",
     b"GIF8": "gif",
     b"\xff\xd8\xff": "jpeg",

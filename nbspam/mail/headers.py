@@ -374,14 +374,14 @@ def _decode_run(text: bytes) -> bytes:
 def decode_transfer(body: bytes, encoding: bytes) -> bytes:
     """Undo a transfer encoding; data in an unknown one are returned unchanged."""
     if encoding == b"base64":
+        whole = decode_base64(body)
         if not _BASE64_RUN.fullmatch(body, max(len(body) - _TAIL, 0)):
             # A list has added its footer in clear, which mail programs do not show.
             end = body.rfind(b"\n", 0, _BASE64_RUN.match(body).end())  # type: ignore[union-attr]
-            coded, whole = decode_base64(body[: max(end, 0)]), decode_base64(body)
-            if not coded or BASE64_LINES.search(body, end) or _TEXT.search(whole, len(coded)):
-                return whole
-            return coded
-        return decode_base64(body)
+            coded = decode_base64(body[: max(end, 0)])
+            if coded and not (BASE64_LINES.search(body, end) or _TEXT.search(whole, len(coded))):
+                return coded
+        return whole
     if encoding == b"quoted-printable":
         return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if encoding in UUENCODE:

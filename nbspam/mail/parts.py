@@ -34,7 +34,7 @@ _SNIFFED = 1024  # bytes at the beginning that tell text from binary data
 # Control characters that text does not have, and how files in letters begin that are not text:
 # PDF, PostScript, RTF, keys and signatures, BinHex.
 _BINARY = re.compile(
-    rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rtf|-----BEGIN|\(This file)"
+    rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rt|-----BEGIN|\(This file)"
 )
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
 _FROM_LINES = re.compile(rb"\A(?:>?From .*\n){1,100}(?=[!-9;-~]{1,200}+[ \t]*+:)")  # of an mbox
@@ -275,7 +275,7 @@ class Parts:
             content = wrappings.cms_content(body.decoded())
             return [headers.with_line_feeds(content)] if content else []
         start = body.start()
-        is_rtf = body.kind == _RTF and start.startswith(b"{\\rtf")
+        is_rtf = body.kind == _RTF and start.startswith(b"{\\rt")
         if is_rtf or start.startswith(wrappings.TNEF):
             if self.readings:
                 self.readings -= 1

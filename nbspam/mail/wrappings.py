@@ -339,7 +339,7 @@ def rtf_parts(data: bytes, text: bytes = b"") -> list[bytes]:
 
 def rtf_texts(data: bytes) -> tuple[bytes, bytes]:
     """Return shown and hidden text of RTF in UTF-8, nothing if the data are no RTF."""
-    if not data.lstrip().startswith(b"{\\rtf"):
+    if not data.lstrip().startswith(b"{\\rt"):
         return b"", b""
     shown: list[tuple[str, bytes]] = []  # charset and text
     hidden: list[tuple[str, bytes]] = []
