@@ -261,19 +261,3 @@ def test_a_message_for_which_there_is_no_room_is_refused_while_or_before_it_come
         assert (status, json.loads(body)) == (413, {"error": error})
         assert (client.wire.is_ended, client.desk.judge.seen) == (True, [])
         assert client.desk.tally.total("trouble large") == 1
-
-
-# ---- recipients ----
-
-
-def test_the_only_recipient_is_the_user():
-    for lines, user in (
-        (["Rcpt: <Ann@Example.org>"], "ann@example.org"),
-        (["Rcpt: ann@example.org", "Rcpt: ANN@example.org"], "ann@example.org"),
-        (["Rcpt: ann@example.org", "Rcpt: bob@example.org"], ""),  # nobody decides for others
-        (["Rcpt: ann@example.org, bob@example.org"], ""),
-        (["Rcpt: ann@example.org", "Deliver-To: bob"], "bob"),
-        (["Rcpt: ann@example.org", "User: eve"], "eve"),
-        (["Rcpt: "], ""),
-    ):
-        assert talk(post("/checkv2", SPAM, *lines)).desk.judge.users == [user]

@@ -137,12 +137,16 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
     said = packet(b"R", odd + b"\0NOTIFY=NEVER\0")
     resolved = packet(b"D", b"R{rcpt_addr}\0ann@b.example.\0") + said
     mails += [milter_mail(to=[odd]).replace(said, resolved)]
+    ann, bob = "Rcpt: <Ann@B.example>", "Rcpt: bob@b.example"
+    named = [ann], [ann, ann.lower()], [ann, bob], [f"{ann}, bob@b.example"], ["Rcpt: "]
+    asked = [post("/checkv2", SPAM, *lines) for lines in (*named, [ann, *BOTH], [bob, BOTH[0]])]
     for kind, pieces, users in (
         (SpamdConnection, [check(SPAM, "CHECK", "1.5", "User: <Ann@B.example>")], "ann@b.example"),
         (SpamdConnection, [lesson], "bob"),
         (RspamdConnection, [post("/checkv2", SPAM, "User: Ann")], "ann"),
         (RspamdConnection, [post("/explain", SPAM, *BOTH)], "bob@b.example"),
         (RspamdConnection, [post("/learnham", SPAM, PASSED, *BOTH)], "bob@b.example"),
+        (RspamdConnection, asked, "{ann},{ann},,,,bob@b.example,ann"),
         (MilterConnection, [OFFER, *mails], "{ann},,bob@b.example,{ann},,{ann}"),
     ):
         at = talk(kind, *pieces, ends=True).desk
