@@ -576,10 +576,7 @@ def report(judgement: Judgement) -> str:
         f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",
         f"{score(judgement):.1f} points, {REQUIRED:.1f} required",
     ]
-    if judgement.listed is not None:
-        lines.append(judgement.listed)
-    if judgement.lack is not None:
-        lines.append(judgement.lack)
+    lines += filter(None, (judgement.listed, judgement.lack))
     if judgement.explanation is not None:
         found = judgement.explanation.strongest(MOST_REPORTED)
         lines += ["", "  nats  token"] * bool(found)

@@ -176,10 +176,7 @@ class HttpConnection(connection.Connection):
         self.fail(_STATUS[kind], why)
 
     def send(self, status: HTTPStatus, body: bytes, kind: str, *more: str, why: str = "") -> None:
-        """Answer, and go on to the next request or close.
-
-        more: further headers.  why: the reason in the status line, the status's own unless given.
-        """
+        """Answer, and go on or close; more: further headers; why: the status line's reason."""
         # After the answer to a part of a request, its rest would be taken for another one.
         stays = self.stays and self.whole and not self.desk.ends
         lines = (
@@ -245,7 +242,7 @@ class RspamdConnection(HttpConnection):
             error = "Compression is not known here; send the message as it is"
             self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
-            self.say(HTTPStatus.OK, _UNJUDGED)
+            self.say(_UNJUDGED)
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
         elif path == "/explain" and not self.size:
@@ -258,7 +255,7 @@ class RspamdConnection(HttpConnection):
         elif path == "/ping":
             self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
         elif path == "/stat":
-            self.say(HTTPStatus.OK, self.stat())
+            self.say(self.stat())
         elif path == "/metrics":
             # The facts are the metrics that are no counts.
             facts = {"model_age_seconds": time() - self.desk.judge.model_time}
@@ -285,7 +282,6 @@ class RspamdConnection(HttpConnection):
             )
         }
         self.say(
-            HTTPStatus.OK,
             {
                 "is_skipped": False,
                 "score": points,
@@ -302,7 +298,7 @@ class RspamdConnection(HttpConnection):
                     },
                     "remove_headers": dict.fromkeys(names_of(_WANTED), 0),
                 },
-            },
+            }
         )
 
     def explained(self, judgement: Judgement) -> None:
@@ -310,7 +306,6 @@ class RspamdConnection(HttpConnection):
         verdict, explanation = judgement.verdict, judgement.explanation
         assert explanation is not None
         self.say(
-            HTTPStatus.OK,
             {
                 "label": verdict.label,
                 "probability": verdict.posterior["spam"],
@@ -322,7 +317,7 @@ class RspamdConnection(HttpConnection):
                     for each in explanation.strongest(connection.MOST_REPORTED)
                 ],
                 "lack": judgement.lack,
-            },
+            }
         )
 
     def learn(self, path: str) -> None:
@@ -344,7 +339,7 @@ class RspamdConnection(HttpConnection):
             return
 
         def answer(outcome: Outcome) -> None:
-            self.say(HTTPStatus.OK, {"success": True, "outcome": outcome_word(outcome)})
+            self.say({"success": True, "outcome": outcome_word(outcome)})
 
         self.teach(self.message(), label, answer, self.user)
 
@@ -374,7 +369,7 @@ class RspamdConnection(HttpConnection):
         """Answer with a status, or let the message pass."""
         asks = self.url.lower().startswith((b"/check", b"/symbols"))
         if kind in {"busy", "late"} and self.desk.choices.passes and asks:
-            self.say(HTTPStatus.OK, {**_UNJUDGED, "is_skipped": True})
+            self.say({**_UNJUDGED, "is_skipped": True})
             return
         super().refuse(kind, why)
 
@@ -382,6 +377,6 @@ class RspamdConnection(HttpConnection):
         """Answer with an error in JSON, and in the status line: rspamc shows nothing else."""
         self.send(status, readable_json({"error": why}).encode(), _JSON, why=why)
 
-    def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
+    def say(self, values: dict[str, Any]) -> None:
         """Answer with JSON."""
-        self.send(status, readable_json(values).encode(), _JSON)
+        self.send(HTTPStatus.OK, readable_json(values).encode(), _JSON)
