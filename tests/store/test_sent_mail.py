@@ -35,7 +35,9 @@ def answers(numbers):
     ]
 
 
-KNOWN = learned_sent_mail(map(sent, range(9)))
+DATE = b"Date: Fri, 02 Aug 2002 12:36:23 +0000\n"
+COPIES = [each._replace(data=DATE + each.data) for each in map(sent, range(5))]
+KNOWN = learned_sent_mail([*COPIES, *map(sent, range(9))])
 SETTINGS = replace(PRESETS["mail"], sent_mail=KNOWN)
 
 
