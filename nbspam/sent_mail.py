@@ -149,7 +149,7 @@ def sent_mail_of(messages: Iterable[SentMessage]) -> SentMail:
 def _ordered(facts: Keys, when: Integers, sent: Keys) -> SentMail:
     """Return the facts in order, each of a message once, with the earliest time of its copies."""
     _, message = np.unique(sent, return_inverse=True)
-    earliest = np.full(len(sent), _LATEST, np.uint32)
+    earliest: Any = np.full(len(sent), _LATEST, np.uint32)
     np.minimum.at(earliest, message, when)
     when = earliest[message]
     order = np.lexsort((sent, when, facts))

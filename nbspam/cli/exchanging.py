@@ -218,6 +218,10 @@ def with_sharing(
     """
     from nbspam.sharing.sharer import shared_lessons
 
+    if choices is not None:
+        from nbspam.server.judge import check_served
+
+        check_served(model.path, model.base)
     with shared_lessons(model, choices is not None, of_users):
         if choices is None:
             return learn()

@@ -243,6 +243,7 @@ class Sharer:
         lessons: dict[str, list[SharedLesson]] = {}
         refusal: SharedLogError | None = None
         settings = cache(lambda user: fingerprint(self.model_of(user).settings))
+        self.model_of("")  # raises for a model that no server has, before any record is skipped
         for position, record in records:
             try:
                 lesson = decode_lesson(record)

@@ -88,7 +88,11 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
         (folder / str(n)).write_bytes(message(n))
     labelled = ["--spam", tmp_path / "spam", "--ham", tmp_path / "ham"]
     assert nbspam("update", "-m", model, *labelled)[0] == 0
-    assert not (tmp_path / "model.share").exists()
+    text = tmp_path / "texts"
+    assert nbspam("train", *labelled, "--preset", "text", "-m", text)[0] == 0
+    refused = nbspam("update", "-m", text, *labelled, "--share", "redis://127.0.0.1:1/x")
+    assert complains(refused, 2, "a model of texts, of the classes ham, spam; serve a model of")
+    assert not [*tmp_path.glob("*.share")]
     Outbox(str(model)).close()  # from now on, it shares
 
     with serving(str(model), tmp_path, "--allow-tell", "-j", "1") as server:

@@ -15,6 +15,7 @@ from nbspam.errors import ModelFileError, SharedLogError, UsageError
 from nbspam.sharing.logs import open_log
 from shared_logs import Host, MemoryLog, message
 from stress.shared_faults import faults
+from support import raising
 
 
 def test_records_come_back_in_order_with_growing_positions(server):
@@ -205,6 +206,9 @@ def test_another_version_or_model_is_refused_in_one_line_and_not_passed_over(
     hosts[0].sharer.send()
     monkeypatch.undo()
     with pytest.raises(SharedLogError, match=why):
+        hosts[1].sharer.receive()
+    monkeypatch.setattr(hosts[1].sharer, "model_of", raising(UsageError("of texts")))
+    with pytest.raises(UsageError):
         hosts[1].sharer.receive()
     assert hosts[1].sharer.outbox.place().n_read == 0
 
