@@ -204,8 +204,8 @@ def check_classes(table: CountTable, skipped: Sequence[Skipped] = ()) -> None:
             found += f", and {len(unread)} not readable, such as {last.name}: {last.why}"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two classes or more: give a folder with one"
-            " sub-folder per class, a table with a column of classes (on standard input --format"
-            " csv), or --spam PATH --ham PATH (or one after the other to nbspam update)"
+            " sub-folder per class, a table with a column of classes, or --spam PATH --ham PATH"
+            " (or each to nbspam update; --format csv reads a table from standard input)"
         )
 
 
