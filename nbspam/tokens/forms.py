@@ -106,7 +106,7 @@ def _form_of(character: str) -> int:
         return ord(character)
     if _is_one(normalize.SYMBOLS, character):
         return SYMBOL
-    return ord(character if unicodedata.category(character) in normalize.NO_SYMBOLS else " ")
+    return ord(" " if normalize.is_symbol(character) else character)
 
 
 def _is_one(pattern: str, character: str) -> bool:

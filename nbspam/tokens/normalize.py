@@ -4,8 +4,8 @@ Normalisation applies NFKC and case folding; drops invisible characters, the str
 Arabic words, and the dot that folding puts on a Turkish i; turns text round that an override shows
 from right to left; replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and
 small capitals and letters in boxes; drops the marks of a Latin word if three letters or more
-have some; cuts runs of Chinese, Thai and other scripts without spaces into pairs of characters;
-and replaces every character that is not a letter, mark, digit or currency sign by a space.
+have some; cuts runs of Chinese, Thai, emoji and others without spaces into pairs of characters;
+and replaces every character that is no letter, mark, digit, emoji or currency sign by a space.
 """
 
 import re
@@ -28,12 +28,12 @@ INVISIBLE = (
     "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-# Thai, Lao, Burmese, Khmer, Chinese and Japanese are written without spaces.
+# Thai, Lao, Burmese, Khmer, Chinese, Japanese and emoji are written without spaces.
 SPACELESS = (
     "[\u0e01-\u0e3a\u0e40-\u0edf\u1000-\u109f\u1780-\u17f9\u2e80-\u2fdf\u3005\u3007\u3021-\u3029"
     "\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa7f"
     "\uf900-\ufaff\U000116d0-\U000116e3\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
-    "\U00020000-\U0003ffff]"
+    "\U0001f1e6-\U0001faff\U00020000-\U0003ffff]"
 )
 # White space that is never beside a run in normal form, which has a space on either side.
 BETWEEN_PAIRS = "\v"
@@ -74,7 +74,7 @@ SYMBOLS = (
 )
 _SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
-NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
+_NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
 # Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
 MAX_MARKS = 30
 _MANY = rf"[^\w\x00-\x7f]{{{MAX_MARKS + 1},}}+"
@@ -177,7 +177,14 @@ def _unmixed(text: str) -> tuple[str, bool]:
 
 def without_symbols(text: str) -> str:
     """Return folded text with spaces in place of symbols."""
-    return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
+    few = re.sub(_SYMBOLS, " ", text)
+    return re.sub(_NO_WORD, lambda run: "".join(" " if is_symbol(c) else c for c in run[0]), few)
+
+
+def is_symbol(character: str) -> bool:
+    """Return whether a character, no letter or digit, is no mark, currency sign or emoji."""
+    is_emoji = "\U0001f1e6" <= character <= "\U0001faff"
+    return not is_emoji and unicodedata.category(character) not in _NO_SYMBOLS
 
 
 def in_pairs(word: bytes) -> list[bytes]:
@@ -215,11 +222,6 @@ def _few_marks(match: re.Match[str]) -> str:
         if n_marks <= MAX_MARKS:
             kept.append(c)
     return "".join(kept)
-
-
-def _marks_and_prices(match: re.Match[str]) -> str:
-    """Return a run of marks and symbols with symbols replaced by spaces, except currency signs."""
-    return "".join([c if unicodedata.category(c) in NO_SYMBOLS else " " for c in match.group()])
 
 
 def _in_one_alphabet(match: Any) -> str:

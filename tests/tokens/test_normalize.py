@@ -47,7 +47,7 @@ def test_ascii_comes_back_as_it_is(text):
     ("ＦＲＥＥ ｍｏｎｅｙ", "free money"), ("ﬁne", "fine"), ("x² ½", "x2 1 2"),
     ("STRASSE Straße", "strasse strasse"), ("ПРИВЕТ", "привет"), ("cafe\u0301", "café"),
     ("V\u200bi\u00ada\u2060g\ufeffra", "viagra"), ("v\U000e0100iagra \u2764\ufe0f", "viagra"),
-    ("𝐅𝐫𝐞𝐞 𝓶𝓸𝓷𝓮𝔂", "free money"), ("Ⓕⓡⓔⓔ", "free"), ("buy💰now", "buy now"),
+    ("𝐅𝐫𝐞𝐞 𝓶𝓸𝓷𝓮𝔂", "free money"), ("Ⓕⓡⓔⓔ", "free"), ("buy💰now ✓", "buy 💰 now"),
     ("ᴄʜᴇᴀᴘ ꜱᴀʟᴇ", "cheap sale"), ("🅵🆁🅴🅴 🅕⒭⒠🄔", "free free"), ("çhëáp wátçhës", "cheap watches"),
     ("c\u0323h\u0323e\u0323ap w̶i̶n̶s̶", "cheap wins"), ("příští naïveté", "pristi naïveté"),
     ("\u202epaehc\u202c now", "cheap now"),
@@ -164,7 +164,7 @@ def test_no_letter_mark_or_digit_is_a_symbol():
 
 
 def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
-    assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
+    assert form("a" + "\u0316" * 100 + "★b") == "a" + "\u0316" * 30 + " b"
     assert len(form("a" + "\u0301\u0316" * 5000)) <= 31
     long = "a" * 200_000 + "é" + "b" * 200_000 + "é"  # in linear time
     assert form(long) == long
