@@ -63,8 +63,9 @@ def info_command(model_path: str, as_json: bool) -> None:
             }
         )
         return
-    settings |= settings.pop("parameters", {})
-    settings |= settings.pop("tokens")
+    settings |= settings.pop("parameters", {}) | settings.pop("tokens")
+    if settings["combine"]:  # which uses none of these
+        del settings["model"], settings["alpha"], settings["class_prior"]
     if settings.pop("columns", None):
         settings |= output.columns_read_json(classifier.settings.columns)
     output.echo_rows(
