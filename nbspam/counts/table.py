@@ -327,7 +327,7 @@ def pruned_table(
     """
     keep = worth_keeping(table, min_df, max_features)
     if not len(keep):
-        raise NotTrainedError("train: no token is in enough messages; lower --min-df")
+        raise NotTrainedError("train: no token is in enough messages; lower --min-df or give text")
     return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
 
 
