@@ -174,8 +174,7 @@ def relabel_command(
 
     SOURCE is a message or a whole folder.  Messages that the model never learned are learned
     as that class.  The model never doubts a class given by this command, so it also confirms
-    the class that messages have already.  A class that the model does not have is refused,
-    unless --new-class is given.
+    the class that messages have already.
 
     \b
     nbspam relabel --to ham message.eml

@@ -322,8 +322,7 @@ def pruned_table(
     """Return the table without rare tokens, limited to the most informative ones.
 
     min_df: the least document frequency.  max_features: the number of tokens to keep, those
-    with the highest mutual information of presence and class.  Raises NotTrainedError if no token
-    is in so many documents.
+    with the most mutual information with the class.  Raises NotTrainedError if none is left.
     """
     keep = worth_keeping(table, min_df, max_features)
     if not len(keep):
