@@ -61,7 +61,7 @@ _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
 # The group with which each group's tokens are averaged: subjects are short, and count as text.
 _AVERAGED_WITH = np.arange(len(GROUPS))
 _AVERAGED_WITH[GROUPS.index("subject")] = GROUPS.index("text")
-HIDDEN = GROUPS.index("hidden")
+HIDDEN, RUNS = GROUPS.index("hidden"), GROUPS.index("characters")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
 PEOPLE = GROUPS.index("people")
@@ -175,10 +175,10 @@ class Combination(NamedTuple):
 
     def _whole_scores(self, evidence: DocumentEvidence) -> tuple[Floats, Floats, Floats]:
         """Return log-odds, nats: by all but signs, the same drawn, and by signs; (n_docs,)."""
-        documents, groups, odds, in_layer, correction, limits, unfamiliar, _ = evidence
+        documents, groups, odds, in_layer, _, limits, unfamiliar, _ = evidence
         means = group_means(documents, groups, odds, limits)
         number = documents.lengths(in_layer)
-        values = strongest_corrections(correction, documents, number, limits)
+        values = strongest_corrections(evidence, number)
         corrected = np.bincount(documents.rows(), values, len(number)) * layer_scale(number)
         signs = self.worth[SIGNS] * means[:, SIGNS]
         means[:, SIGNS] = 0.0
@@ -203,10 +203,9 @@ class Combination(NamedTuple):
 
     def _parts(self, evidence: DocumentEvidence) -> ScoreParts:
         """Return the parts of one document's score by this evidence, whatever its beginning."""
-        documents, groups, odds, in_layer, correction, limits, _, leaning = evidence
+        documents, groups, odds, in_layer, _, limits, _, leaning = evidence
         number = documents.lengths(in_layer)
-        values = strongest_corrections(correction, documents, number, limits)
-        shares = values * layer_scale(number)[0]
+        shares = strongest_corrections(evidence, number) * layer_scale(number)[0]
         if abs(total := float(shares.sum())) > MOST_NATS:
             shares *= MOST_NATS / abs(total)
         entry, cell, values = strongest(documents, groups, odds, limits)
@@ -396,18 +395,20 @@ def layer_scale(number: Integers) -> Floats:
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
-def strongest_corrections(
-    correction: Floats32, documents: Documents, number: Integers, limits: Integers | None
-) -> Any:
+def strongest_corrections(evidence: DocumentEvidence, number: Integers) -> Any:
     """Return each entry's correction, (nnz,); 0 if too many of the same sign are stronger.
 
-    correction: (n_tokens,), 0 for tokens outside the layer.  number: (n_docs,) of tokens in the
-    layer.  limits: from `limits_for`; None: all count, because the classes are others.
+    number: (n_docs,) of tokens in the layer.  Without limits all count, because the classes are
+    others.  Runs of characters all count: a field has them only at its beginning.  E-364
     """
-    values, offsets = correction.take(documents.columns), documents.offsets
+    columns, offsets = evidence.documents.columns, evidence.documents.offsets
+    values = evidence.correction.take(columns)
     most = MOST_FOR_HAM + MOST_FOR_SPAM
-    if limits is None or number.max(initial=0) <= most:
+    if evidence.limits is None or number.max(initial=0) <= most:
         return values
+    is_run = evidence.groups == RUNS
+    of_runs = np.where(is_run, evidence.correction, 0.0).take(columns) if is_run.any() else 0.0
+    values -= of_runs
     # Among sorted corrections, the last that may count for ham and the next, and so for spam.
     edges = MOST_FOR_HAM - 1, MOST_FOR_HAM, -MOST_FOR_SPAM - 1, -MOST_FOR_SPAM
     for row in positions_of(number > most).tolist():
@@ -423,7 +424,7 @@ def strongest_corrections(
             room = MOST_FOR_SPAM - np.count_nonzero(own > last_spam)
             is_weak[positions_of(own == last_spam)[-room:]] = False
         own[is_weak] = 0
-    return values
+    return values + of_runs
 
 
 def bounded(total: Any) -> Any:

@@ -123,17 +123,19 @@ def test_shares_of_corrections_are_bounded_and_of_equally_strong_tokens_the_firs
     assert np.flatnonzero(shares).tolist() == list(range(combine.STRONGEST[1]))
 
 
-@pytest.mark.parametrize("classes", [HAM_OR_SPAM, A_OR_B])
+@pytest.mark.parametrize(
+    ("classes", "group"), [(HAM_OR_SPAM, TEXT), (HAM_OR_SPAM, combine.RUNS), (A_OR_B, TEXT)]
+)
 @pytest.mark.parametrize("number", [1, 110, 111, 121, 400])
-def test_of_corrections_only_the_strongest_count(number, classes, monkeypatch):
+def test_of_corrections_only_the_strongest_count(number, classes, group, monkeypatch):
     monkeypatch.setattr(combine, "MOST_FOR_HAM", 100)
     monkeypatch.setattr(combine, "MOST_FOR_SPAM", 120)
     size = np.random.default_rng(number).permutation(np.arange(1, number + 1)) / number**2
-    table = counts_like([0.0] * 2 * number, np.full(2 * number, TEXT))._replace(classes=classes)
+    table = counts_like([0.0] * 2 * number, np.full(2 * number, group))._replace(classes=classes)
     correction = np.column_stack([-2 * size, size]).ravel().astype(np.float32)
     combination = combine.Combination(np.zeros(len(GROUPS) + 1), correction)
     ham = spam = np.sort(size)  # corrections for ham are twice as strong
-    if classes == HAM_OR_SPAM and number > 110:
+    if (classes, group) == (HAM_OR_SPAM, TEXT) and number > 110:
         ham, spam = ham[-100:], spam[-120:]
     expected = (spam.sum() - 2 * ham.sum()) / np.sqrt(2 * number)
     document = one_document(2 * number)
