@@ -34,19 +34,6 @@ def judged(nbspam, some):
     return partial(nbspam.json, "eval", some)
 
 
-@pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
-def test_eval_reports_every_number_and_its_interval(nbspam, judged, some, model, how):
-    if how == "model":
-        assert nbspam("train", some)[0] == 0
-    ways = {"--cv": ("--cv", 3), "--online": ("--online",), "--test": ("--test", some)}
-    answer = judged("--intervals", *ways.get(how, ()))
-
-    assert all(answer[name] is not None for name in NAMES)
-    assert set(answer["intervals"]) == NAMES - {"calibration_error"}
-    assert set(answer["class_intervals"]) == {"ham", "spam"}
-    assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
-
-
 def test_costs_decide_and_are_counted(judged, tmp_path):
     usual = judged("--cv", 3)
     dear = judged("--cv", 3, "--fp-cost", 99)
@@ -80,8 +67,8 @@ def text_of(path):
 @pytest.mark.parametrize(
     "how", [["--cv", 3], ["--online"], ["--test", "some"], ["model"], ["table"]]
 )
-def test_errors_page_and_picture_are_written_in_every_way_of_judging(
-    nbspam, some, model, page, tmp_path, how
+def test_every_number_its_interval_errors_page_and_picture_are_given_in_every_way_of_judging(
+    nbspam, judged, some, model, page, tmp_path, how
 ):
     group, source, path = [], some, tmp_path / "wrong.tsv"
     if how == ["table"]:
@@ -91,6 +78,12 @@ def test_errors_page_and_picture_are_written_in_every_way_of_judging(
         assert nbspam("train", "--ham", some / "spam", "--spam", some / "ham")[0] == 0
         how = []
     how = [some if each == "some" else each for each in how]
+    if not group:
+        answer = judged("--intervals", *how)
+        assert all(answer[name] is not None for name in NAMES)
+        assert set(answer["intervals"]) == NAMES - {"calibration_error"}
+        assert set(answer["class_intervals"]) == {"ham", "spam"}
+        assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
 
     files = ["--errors", path, "--report", page, "--plot", tmp_path / "a.SVG"]
     status, report, _ = nbspam(*group, "eval", source, *how, *files)

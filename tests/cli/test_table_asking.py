@@ -288,7 +288,9 @@ def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
 # --- priors ---
 
 
-def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(table, model, tmp_path):
+def test_a_prior_without_a_column_is_for_all_of_as_many_values_also_in_a_mixed_model(
+    table, model, tmp_path
+):
     (tmp_path / "t.csv").write_text("a,b,c,y\n0,1,u,p\n1,1,v,p\n0,0,w,q\n")
     how = ("--target", "y", "--dirichlet", "2,5", "--dirichlet", "b=1,1")
     assert table("train", tmp_path / "t.csv", *how)[0] == 0
@@ -299,8 +301,6 @@ def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(table, mo
     assert b == pytest.approx({"p": (2 + 1) / (2 + 2), "q": (0 + 1) / (1 + 2)})
     assert c == pytest.approx({"p": (1 + 1) / (2 + 3), "q": (0 + 1) / (1 + 3)})
 
-
-def test_a_mixed_model_takes_such_priors(table, model):
     how = ("--target", "Y", "--model", "mixed", "--dirichlet")
     posteriors = []
     for prior in ("X2=1,1,1", "X2=1,9,1"):

@@ -54,7 +54,9 @@ def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_
     assert table("explain", "--factors", path)[0] == 0
 
 
-def test_all_kinds_of_tables_train_the_same(table, model, tmp_path):
+def test_all_kinds_of_tables_train_the_same_and_one_given_twice_is_read_once(
+    table, model, tmp_path
+):
     rows = [line.split(",") for line in LIHANG.read_text().splitlines()]
     (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
     objects = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
@@ -65,8 +67,6 @@ def test_all_kinds_of_tables_train_the_same(table, model, tmp_path):
         trained.add(model.read_bytes())
     assert len(trained) == 1
 
-
-def test_a_table_that_is_given_twice_is_read_once_where_rows_have_classes(table, model, tmp_path):
     (tmp_path / "link.csv").symlink_to(LIHANG)
     twice = LIHANG, tmp_path / "link.csv"
     assert "read 15 rows" in table("train", *twice, "--target", "Y")[1]
