@@ -90,19 +90,9 @@ def test_messages_come_in_batches_by_few_commands(server, monkeypatch):
     asked = [each.split()[2] for each in server.asked if each.startswith("UID SEARCH")]
     assert asked == ["701:*", *(f"{n}01:{n + 1}00" for n in range(6, 0, -1)), "1:100"]
 
-
-def test_what_is_said_of_a_message_by_its_number_alone_is_of_no_uid(server, monkeypatch):
-    server.put("INBOX", *map(ham, range(3)))
-    server.delete(ham(0), "INBOX")  # now UIDs 2 and 3 have the numbers 1 and 2
-    real, told = ImapHandler.do_uid_fetch, b"* 2 FETCH (FLAGS ($Junk))\r\n"  # by another client
-    monkeypatch.setattr(ImapHandler, "do_uid_fetch", lambda self, words: real(self, words) + told)
-    with AccountSession(imap_url(server.url()), book_of()) as found:
-        found.open("INBOX")
-        assert [(head.uid, *head.flags) for head in found.heads([2, 3])] == [(2,), (3,)]
-        assert list(found.heads([9])) == []
-
-
-def test_batches_double_up_to_a_bound(server, monkeypatch):
+    # Batches double up to a bound.
+    server.folders["INBOX"] = FakeFolder(11)
+    server.asked.clear()
     one = len(ham(10).replace(b"\n", b"\r\n"))
     monkeypatch.setattr(session, "_FIRST_BYTES", one)
     monkeypatch.setattr(session, "_FETCHED_BYTES", 4 * one)
@@ -117,6 +107,17 @@ def test_batches_double_up_to_a_bound(server, monkeypatch):
     server.put("INBOX", ham(1), b"a: b\n\nshort\n", ham(2))
     assert [len(data) for data in data_of(server)] == [40, 15, 40]
     assert sum("BODY.PEEK[]<0.40>" in asked for asked in server.asked) == 2
+
+
+def test_what_is_said_of_a_message_by_its_number_alone_is_of_no_uid(server, monkeypatch):
+    server.put("INBOX", *map(ham, range(3)))
+    server.delete(ham(0), "INBOX")  # now UIDs 2 and 3 have the numbers 1 and 2
+    real, told = ImapHandler.do_uid_fetch, b"* 2 FETCH (FLAGS ($Junk))\r\n"  # by another client
+    monkeypatch.setattr(ImapHandler, "do_uid_fetch", lambda self, words: real(self, words) + told)
+    with AccountSession(imap_url(server.url()), book_of()) as found:
+        found.open("INBOX")
+        assert [(head.uid, *head.flags) for head in found.heads([2, 3])] == [(2,), (3,)]
+        assert list(found.heads([9])) == []
 
 
 @pytest.mark.parametrize("place", ["cut_before", "cut_after"])

@@ -44,9 +44,7 @@ def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_
     assert status == 0
     assert int(re.search(r"Messages scanned: (\d+)", out)[1]) > 0
 
-
-@needs("rspamc")
-def test_rspamc_teaches_with_the_password_only(rspamc):
+    # It teaches with the password only.
     lesson = b"Subject: of rspamc\n\nabout clouds and wings\n"
     refused = "HTTP error: 401, the header Password is missing or wrong\n"
     assert refused in rspamc("-P", "guess", "learn_spam", data=lesson)[1]

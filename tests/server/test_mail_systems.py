@@ -471,19 +471,16 @@ def assert_shown(kind, printed):
 
 
 @needs_dovecot
-def test_mail_is_judged_when_it_is_delivered(dovecot):
-    dovecot.deliver("ann", b"X-Spam-Flag: NO\n" + SPAM)
-    dovecot.deliver("ann", HAM)
-    [spam], [ham] = dovecot.bodies("Junk"), dovecot.bodies("INBOX")
+def test_mail_is_judged_when_it_is_delivered_and_moving_it_teaches_its_users_model(dovecot):
+    dovecot.deliver("dan", b"X-Spam-Flag: NO\n" + SPAM)
+    dovecot.deliver("dan", HAM)
+    [spam], [ham] = dovecot.bodies("Junk", "dan"), dovecot.bodies("INBOX", "dan")
     assert spam.startswith(b"X-Nbspam: spam, probability=0.9")
     assert b"X-Spam-Flag: NO" not in spam
     assert spam.endswith(b"buy cheap pills now http://p.example/\n")
     assert ham.startswith(b"X-Nbspam: ham, probability=0.9")
     assert lessons(dovecot) == []
 
-
-@needs_dovecot
-def test_moving_mail_teaches_its_users_model(dovecot):
     dovecot.deliver("ann", HAM)
     dovecot.move_last("ann", "INBOX", "Junk")
     assert lessons(dovecot) == ["user=ann taught=spam outcome=learned"]
@@ -503,15 +500,13 @@ def test_moving_mail_teaches_its_users_model(dovecot):
     assert [len(dovecot.bodies(name)) for name in ("INBOX", "Junk", "Deleted Items")] == [1, 0, 1]
     assert_shown("log", dovecot.served.errors.read_text())
 
-
-@needs_dovecot
-def test_without_the_server_mail_is_delivered_and_moved_and_the_log_tells(dovecot):
+    # Without the server mail is delivered and moved, and Dovecot's log tells.
     dovecot.served.stop()
-    dovecot.deliver("ann", SPAM)
-    [message] = dovecot.bodies("INBOX")
+    dovecot.deliver("eve", SPAM)
+    [message] = dovecot.bodies("INBOX", "eve")
     assert b"X-Nbspam" not in message
-    dovecot.move_last("ann", "INBOX", "Junk")
-    assert len(dovecot.bodies("Junk")) == 1
+    dovecot.move_last("eve", "INBOX", "Junk")
+    assert len(dovecot.bodies("Junk", "eve")) == 1
     until(lambda: "non-zero exit code 69" in dovecot.log())  # moves are piped in the background
     assert_shown("text", dovecot.log().replace(str(dovecot.place), "/etc/dovecot"))
 

@@ -88,7 +88,9 @@ async def test_what_is_larger_than_a_form_takes_no_room_from_mail():
 # ---- browsers that go, or wait too long ----
 
 
-async def test_a_list_for_a_browser_that_has_gone_is_not_made(at, box):
+async def test_a_list_for_a_browser_that_has_gone_is_not_made_but_its_lesson_is_learned(
+    at, box, database
+):
     put(box, 1)
     at.judge.held_back = []
     client = await sent(at, asked("GET", "/"))
@@ -97,9 +99,7 @@ async def test_a_list_for_a_browser_that_has_gone_is_not_made(at, box):
     await settled()
     assert at.judge.held_back[0][0].cancelled()
 
-
-async def test_a_lesson_whose_browser_has_gone_is_learned_and_noted(at, box, database):
-    put(box, 1)
+    at.judge.held_back = None
     form = Visitor(desk(), None)
     form.cookies.set(COOKIE, SESSION)
     lesson = f"form={form.form}&spam={key_of(1)}".encode()
