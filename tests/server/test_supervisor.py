@@ -321,10 +321,7 @@ def test_sighup_takes_other_addresses_and_another_number_of_workers(tmp_path, ow
         until(lambda: is_refused(second))
         assert b"Spam: True" in ask(third, check(SPAM))
 
-
-@pytest.mark.slow
-def test_workers_whose_supervisor_was_killed_end(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--jobs", "2") as served:
+        # Workers whose supervisor was killed end.
         pids = until(lambda: len(served.pids) == 2 and served.pids)
         served.process.kill()
         served.process.wait()
