@@ -34,7 +34,9 @@ def labels(model):
 
 
 @pytest.mark.parametrize("log", ["text", "none"])
-def test_the_first_line_is_the_address_that_logs_in(own_model, tmp_path, log):
+def test_the_first_line_is_the_address_that_logs_in_and_who_is_logged_in_stays_so(
+    own_model, tmp_path, log
+):
     with visited(own_model, tmp_path, "--jobs", "2", "--log", log) as (server, browser):
         first, *others = server.errors.read_text().splitlines()
         port = browser.port
@@ -47,24 +49,18 @@ def test_the_first_line_is_the_address_that_logs_in(own_model, tmp_path, log):
             status, _, text = browser.ask("GET", "/")
             assert status == 200
             assert "spam 1 " in Page(text).text
+        stays = Browser(port)
+        stays.log_in(server)
         assert browser.ask("POST", "/logout", {"form": browser.token()})[:2] == (303, "/")
         assert browser.ask("GET", "/")[0] == 403
         assert path[8:] not in server.errors.read_text().partition("\n")[2]
-    assert any("web on 127.0.0.1" in line for line in others)
-
-
-def test_who_is_logged_in_stays_so_when_the_server_reads_its_options_or_starts_again(
-    own_model, tmp_path
-):
-    with visited(own_model, tmp_path, "--jobs", "1") as (server, browser):
-        first = server.errors.read_text().splitlines()[0]
         server.reread()
-        assert browser.ask("GET", "/")[0] == 200
+        assert stays.ask("GET", "/")[0] == 200
+    assert any("web on 127.0.0.1" in line for line in others)
     server.errors.unlink()
-    options = ("--web", str(browser.port), "--jobs", "1")
-    with serving(own_model, tmp_path, *options) as server:
+    with serving(own_model, tmp_path, "--web", str(port), "--jobs", "1") as server:
         assert server.errors.read_text().splitlines()[0] == first
-        assert browser.ask("GET", "/")[0] == 200
+        assert stays.ask("GET", "/")[0] == 200
 
 
 def test_what_a_click_teaches_is_in_the_model_and_moves_and_is_no_lesson_for_sort(
