@@ -7,6 +7,7 @@ import time
 from contextlib import asynccontextmanager
 from functools import partial
 from threading import Event
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,22 +30,10 @@ from stored import train_on
 from support import HAM, SPAM, raising
 
 
-class Model:
-    """A stored model whose classifier can be replaced, or be unreadable."""
-
-    def __init__(self, classifier):
-        self.now = classifier
-        self.error = None
-        self.stamp = None
-        self.path = "/nonexistent/model"  # without lists beside it
-
-    def classifier(self):
-        if self.error is not None:
-            raise self.error
-        return self.now
-
-    def filed(self, data):
-        return NOT_FILED
+def unstored(classifier):
+    """Return a model without a file, or lists beside it, which has learned nothing."""
+    values = {"classifier.return_value": classifier, "filed.return_value": NOT_FILED}
+    return Mock(StoredModel, path="/nonexistent/model", stamp=None, **values)
 
 
 class Gated:
@@ -79,7 +68,7 @@ class Living:
     """A judge of a stored model, or of a classifier; use it in a running loop, and end it."""
 
     def __init__(self, model):
-        self.model = model if isinstance(model, StoredModel) else Model(model)
+        self.model = model if isinstance(model, StoredModel) else unstored(model)
         self.troubles = []
         self.tally = ServerTally(1)
         self.judge = Judge(
@@ -127,13 +116,13 @@ async def test_what_arrives_while_a_batch_is_judged_is_the_next_batch(mail_class
 
 
 async def test_trouble_that_cannot_be_told_costs_one_batch(mail_classifier):
-    model = Model(mail_classifier)
+    model = unstored(mail_classifier)
     judge = Judge(BatchJudge(model, lambda _: RULE, raising(MemoryError), ServerTally(1)))
-    model.error = ModelFileError("m: cannot be read; train it again")
+    model.classifier.side_effect = ModelFileError("m: cannot be read; train it again")
     waiting = judge.judge(HAM), judge.judge(SPAM)
     found = await asyncio.gather(*waiting, return_exceptions=True)
     assert list(map(type, found)) == [MemoryError] * 2
-    model.error = None
+    model.classifier.side_effect = None
     assert (await judge.judge(SPAM)).verdict.label == "spam"
     judge.end()
 
@@ -164,7 +153,7 @@ async def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(mail_classifi
     living = Living(mail_classifier)
     errors = [ModelFileError("m: cannot be read; train it again"), MemoryError()]
     async with living as judge:
-        for living.model.error in errors:
+        for living.model.classifier.side_effect in errors:
             assert (await judge.judge(SPAM)).verdict.label == "spam"
     assert living.troubles == errors
 

@@ -6,6 +6,7 @@ Several workers may teach at once.
 import asyncio
 import os
 import time
+from unittest.mock import Mock
 
 import pytest
 
@@ -133,12 +134,11 @@ async def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(
 
 
 async def test_only_so_many_mailboxes_are_held(reviewer, tmp_path, monkeypatch):
-    class OneForEach:
-        def box(self, user):
-            return ReviewMailbox(str(tmp_path / user), str(tmp_path / "m"), user)
+    def box(user):
+        return ReviewMailbox(str(tmp_path / user), str(tmp_path / "m"), user)
 
     monkeypatch.setattr(module, "_MAILBOXES", 2)
-    monkeypatch.setattr(reviewer, "mailboxes", OneForEach())
+    monkeypatch.setattr(reviewer, "mailboxes", Mock(box=box))
     held = []
     for user in "abacba":
         put(tmp_path / user, 1)
