@@ -354,7 +354,7 @@ class ServerLimits(NamedTuple):
     message_bytes: int = 8 << 20  # of one message; the rest is received and dropped
     users_bytes: int = 64 << 20  # of users' lessons, kept for the users judged last
     head_bytes: int = 64 << 10  # of a request's own head
-    head_lines: int = 256
+    head_lines: int = 256  # of different names, over HTTP
     head_seconds: float = 30.0  # in which a request's head must be there
     body_seconds: float = 300.0  # in which the whole request must be there
     answer_seconds: float = 60.0  # in which a message is judged

@@ -97,7 +97,8 @@ def test_what_spamc_appends_to_the_headers_makes_the_message_that_process_return
 
 def test_exim_with_rspamd_gets_its_own_answer():
     head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\nQueue-Id: 1abc-2\r\n"
-    head += b"From: <a@b.example>\r\nRecipient-Number: 1\r\nRcpt: <c@d.example>\r\n\r\n"
+    head += b"From: <a@b.example>\r\nRecipient-Number: 999\r\n"
+    head += b"Rcpt: <c@d.example>\r\n" * 999 + b"\r\n"
     client = talk(head % len(SPAM) + SPAM)  # and no end
 
     assert client.answer == (
@@ -127,9 +128,8 @@ def test_a_body_ends_with_its_length_or_where_the_client_stops_writing():
 
 
 HEAD = b"CHECK SPAMC/1.5\r\n"
-LINES = b"A: b\r\n" * 254 + b"Content-length: 0\r\n"  # 256 with the first and the last
 NO_REQUEST = b"76 EX_PROTOCOL: the first line is not COMMAND SPAMC/VERSION"
-TOO_MANY = b"76 EX_PROTOCOL: too many header"
+TOO_LONG = b"76 EX_PROTOCOL: the head is too large"
 NO_LINE = b"76 EX_PROTOCOL: a header line is not NAME"
 NO_NUMBER = b"76 EX_PROTOCOL: Content-length is not"
 TOO_EARLY = b"76 EX_PROTOCOL: the request ends"
@@ -149,8 +149,8 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
         (HEAD + b"User: ann", TOO_EARLY),
         (HEAD + b"no colon\r\n\r\n", NO_LINE),
         (HEAD + b"User: a\rb\r\n\r\n", NO_LINE),
-        (b"A" * 70_000, TOO_MANY),
-        (HEAD + b"A: b\r\n" * 257, TOO_MANY),
+        (b"A" * 70_000, TOO_LONG),
+        (HEAD + b"A: b\r\n" * 12_000, TOO_LONG),
         (HEAD + b"Compress: zlib\r\n\r\n", b"76 EX_PROTOCOL: Compress needs"),
         (HEAD + b"Compress: br\r\n\r\n", b"76 EX_PROTOCOL: Compress: only zlib"),
         (check(HAM, "CHECK", "1.5", "Compress: zlib"), NO_ZLIB + b"is not compressed"),
@@ -165,7 +165,6 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
         assert answer(request).startswith(b"SPAMD/1.0 " + why), request[:60]
     hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of TLS, and no end
     assert answer(hello, ends=False).startswith(b"SPAMD/1.0 " + NO_REQUEST)
-    assert answer(HEAD + LINES + b"\r\n").startswith(b"SPAMD/1.1 0 EX_OK")
 
 
 def test_a_header_of_many_blanks_is_read_in_no_time():
