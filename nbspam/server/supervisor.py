@@ -176,15 +176,15 @@ class Supervisor:
             self.waiting[worker.row] = max(now, worker.born + _SOON)
 
     def announce(self) -> None:
-        """Announce once that all workers answer."""
-        service = self.service
-        began = [each for each in self.workers.values() if service.tally.row(each.row, "beat")]
-        if self.is_told or len(began) < service.n_workers:
+        """Announce once that all workers answer, but for those that the system has no room for."""
+        service, n = self.service, len(self.workers)
+        begun = all(service.tally.row(each.row, "beat") for each in self.workers.values())
+        if self.is_told or not (n and begun):
             return
         self.is_told = True
         for name, listener in service.listeners:
             address = str(listened(listener))
-            service.log.listens(name, address, service.n_workers, service.model.name)
+            service.log.listens(name, address, n, service.model.name)
         notify("READY=1")
 
     def stop(self) -> None:
