@@ -19,22 +19,16 @@ def read(html: bytes) -> Html:
 
 
 @pytest.mark.parametrize(("html", "text"), [
-    ("V<b></b>iagra", "Viagra"), ("V<!-- pills -->iagra", "Viagra"), ("V<x>iagra</x>", "Viagra"),
     ("V<span style='color:red'>i</span>agra", "Viagra"),
-    ("one<br>two<p>three</p>four", "one two three four"),
     ("<table><td>one</td><td>two</td></table>", "one two"),
-    ("<td>one</td><td>two</td>", "onetwo"),  # cells of no table are no cells
     ("<BR/>one<HR width=3>two", "one two"),
-    ("fr&eacute;e &amp; &#99;heap &lt;b&gt;", "frée & cheap <b>"),
-    ("a<script>var x = '<b>no</b>';</script>b", "ab"), ("a<STYLE type=x>p {no}</Style>b", "ab"),
-    ("a<script>if (1 <!-- 2) no</script>b", "ab"), ("a<script><!--\nno\n//--></script>b", "ab"),
-    ("a<script>no", "a"), ("a<SCRIPT>no</Script>b<sTyle>no</STYLE>c<strong>d", "abcd"),
-    ("a<style>no", "a"), ("a<!-- no", "a"), ("a<!-->b", "ab"), ("a<!-- no --!>b", "ab"),
-    ("a<!doctype html>b<?xml no?>c", "abc"), ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+    ("one<br>two<p>three</p>four", "one two three four"),
+    ("fr&eacute;e &amp; &#99;heap &lt;b&gt;", "frée & cheap <b>"), ("a<!-- no", "a"),
+    ("a<script>if (1 <!-- 2) no</script>b", "ab"), ("a<!doctype html>b<?xml no?>c", "abc"),
     ("a<b", "a"),  # as browsers do at the end of a document
-    ("a<xmp><b>&amp;</xmp>b", "a <b>&amp; b"), ("<table>a<tr><td>b</table>", "a b"),
-    ("<title>hi</title>there", "there"), ("<p title=' style=' style=' display:none'>a</p>b", "b"),
-    ("<p title=' width=' style='display:none'>a</p>b", "b"),
+    ("a<xmp><b>&amp;</xmp>b", "a <b>&amp; b"), ("V<!-- pills -->iagra", "Viagra"),
+    ("<p title=' style=' style=' display:none'>a</p>b", "b"),
+    ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
     ("one<select><option>two<option>three</select>", "one"),
 ])  # fmt: skip
 def test_visible_text_is_what_a_reader_sees(html, text):
@@ -70,19 +64,12 @@ def test_hidden_text_is_kept_apart_and_told_unless_it_is_a_title_or_an_option():
 
 
 @pytest.mark.parametrize(("html", "urls"), [
-    ("<a href='http://a.example/?b&amp;c'>x</a>", [b"http://a.example/?b&c"]),
-    ('<A HREF="http://a.example/">', [b"http://a.example/"]),
-    ("<a href=http://a.example/>", [b"http://a.example/"]),
     (
         "<a\nhref = 'x'><img src=cid:1><form action=y><body background=z>",
         [b"z", b"x", b"cid:1", b"y"],  # all attributes of <body> are those of its start
     ),
     ("<a href='x'>1</a><a href='x'>2</a>", [b"x"]),
-    ("<a href=x style='color:red'>1</a><a href=y style='color:red'>2</a>", [b"x", b"y"]),
-    ("<a abbr='x title=' href=y>", [b"y"]),
-    ("href=x", []),
     ("<meta http-equiv=Refresh content='0; URL=\"http://a.example/\"'>", [b"http://a.example/"]),
-    ("<meta http-equiv=refresh content='5;a.example'>", [b"a.example"]),
     ("<meta http-equiv=refresh content='0 URL=//a.example'>", [b"//a.example"]),
     ("<meta http-equiv=refresh content=5><meta name=x content='0;url=y'>", []),
     (
@@ -113,12 +100,8 @@ def test_alternative_texts_and_titles_are_kept_apart():
 
 
 @pytest.mark.parametrize(("html", "fact", "is_noted"), [
-    ("<img src=x>", "tag-img", True),
-    ("</img>", "tag-img/", False),
     ("<img src=x> a b c", "image-only", True),
     ("<img src=x>" + "word " * 5, "image-only", False),
-    ("<script>x</script>", "tag-script", True),
-    ("<STYLE>x", "tag-style", True),
     ("V<!-- x -->iagra", "comment-in-word", True),
     ("one <!-- x --> two", "comment-in-word", False),
     ("a<!-- x", "comment-open", True),
@@ -129,7 +112,6 @@ def test_alternative_texts_and_titles_are_kept_apart():
     ("<font color='white'>x", "text-white", True),
     ("<p style='color: #fff'>x", "text-white", True),
     ("<p style='color: rgb(255,255,255)'>x", "text-white", False),  # as it is written
-    ("<td bgcolor=white>x", "text-white", False),
     ("<p style='background-color:#fff'>x", "text-white", False),
     ("a<font color=white>&nbsp; \n</font>b", "hidden-text", False),  # blanks
 ])  # fmt: skip
