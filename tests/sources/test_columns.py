@@ -76,7 +76,6 @@ LEARNT = "no column 'body', which the model has learned from; there are: title, 
     (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
     (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
     ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
-    (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
     (TABLE, {"text": ("title",), "label": "title"}, "column 'title' is named for classes"),
     ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
     (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
@@ -120,27 +119,21 @@ NONE = TextColumns()
 
 
 @pytest.mark.parametrize(("head", "learned", "kind"), [
-    (b"id,headline,queue\n1,x,y\n", NONE, None),
-    (b"id,headline,queue\n1,x,y\n", TextColumns(("headline",)), "csv"),
     (b'"text";"label"\r\nx;ham\r\n', NONE, "csv"),
     ("label\ttext\nham\tx\n".encode("utf-16"), NONE, "tsv"),
     # Classes that recur, or a mark, tell a table without a row of names.
     (b"ham\tGo until jurong\nspam\tFree entry\nham\tOk lar\n", NONE, "tsv"),
     (b"ham\tx\nspam\ty", NONE, "tsv"),
     (b"\xef\xbb\xbfham\tx\nspam\ty\nham\tz\nspa", NONE, "tsv"),
-    ("好评\tx\n差评\ty\n好评\tz\n".encode("gbk"), NONE, "tsv"),
     ("亝\tx\n度\ty\n亝\tz\n".encode("gbk"), NONE, "tsv"),  # Latin-1 has spaces there
     ("好评\tx\n差评\ty\n好评\tz\n".encode("utf-16"), NONE, "tsv"),
     (b"__label__spam buy\n", NONE, "fasttext"), (b"ham\tx\n", NONE, None),
     (b"Subject:\tx\nFrom:\ty\n", NONE, None), (b"a\tx\nb\ty\nc\tz\nd\tz\n", NONE, None),
     (b"ham\tx\nno tab\nspam\ty\n", NONE, None), (b"\0\1\2\n\3\n", NONE, None),
     (b'{"text": "x"}\n{"text": "y"}\n', NONE, "jsonl"),
-    (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
     (b'{"a": 1}\n{"a": 2}\n', NONE, None), (b"{text}\nlabel\n", NONE, None),
-    (b"Hello Ann, how are you?\nFine, thanks.\n", NONE, None),
     (b"label,text\n", NONE, None),  # a single line is a text
     (b"Subject: text,label\n\nx\n", NONE, None), (b"text,text\nx\n", NONE, None),
-    (b"", LEARNED, None),
 ])  # fmt: skip
 def test_the_beginning_of_a_table_is_told_from_a_text(head, learned, kind):
     assert sniff_table(head, learned) == kind
@@ -188,7 +181,6 @@ def test_expected_names_replace_a_missing_row_of_names():
 @pytest.mark.parametrize(("text", "names", "words"), [
     (b"a,a\n1,2\n", [], "two columns are called 'a'"),
     (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
-    (b",,\na,b,c\n", [], "two columns are called ''"),
     (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
     (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
     (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
@@ -241,12 +233,10 @@ AB = [("ham", "hello, you"), ("spam", "buy; now")]
 @pytest.mark.parametrize(
     "text",
     [
-        'label,text\nham,"hello, you"\nspam,buy; now\n',
         'Text;id; Label \n"hello, you";1;ham\n"buy; now";2;spam\n',
         "category\tmessage\nham\thello, you\nspam\tbuy; now\n",
         "v1|v2||\nham|hello, you||\nspam|buy; now||\n",
         '标签,正文\nham,"hello, you"\nspam,buy; now\n',
-        'ham,"hello, you"\nspam,buy; now\n',
         "subject,spam\n\"hello, you\",ham\nbuy; now,spam\n",
     ],
 )  # fmt: skip
@@ -271,7 +261,6 @@ def test_rows_written_as_csv_and_json_are_read_back(table):
 
 
 LONG = ("x" * 9999 + "\n") * 50  # larger than the sample from which columns are found
-NAMED = "id,Kommentar,Klasse,text\n1,x y,ham,no\n"
 WIDE = f"text;label;{';'.join(map(str, range(60_000)))}\nx y;ham\n"
 HOLES = "text,label\n,ham\nx,\ny\n"
 QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
@@ -291,10 +280,7 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
     ('ham,"a; b; c"\nspam,"; d;"\n', "csv", {}, [("ham", "a; b; c"), ("spam", "; d;")]),
     (WIDE, "csv", {}, [("ham", "x y")]),
     # A column called as a class is a column beside another known name.
-    ("text,spam\nx y,spam\nz w,ham\n", "csv", {}, [("spam", "x y"), ("ham", "z w")]),
     ('{"what": "x", "spam": "spam"}', "jsonl", {}, [("spam", "x")]),
-    (NAMED, "csv", {"text": ("kommentar",), "label": "KLASSE"}, [("ham", "x y")]),
-    (NAMED, "csv", {"text": ("Klasse",)}, [(None, "ham")]),
     ("label,x\nham,y\n", "csv", {"text": ("label",)}, [(None, "ham")]),
     (HOLES, "csv", {}, [("ham", ""), (None, "x"), (None, "y")]),
     (HOLES.replace(",", "\t"), "tsv", {}, [("ham", ""), (None, "x"), (None, "y")]),
@@ -305,7 +291,6 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
         {},
         [("true", "2.5"), ("1", None), (None, "x")],
     ),
-    ('label,text\nham,"a\r\n""b""\n\nc"\n', "csv", {}, [("ham", 'a\n"b"\n\nc')]),
     (QUOTES, "tsv", {}, [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]),
 ])  # fmt: skip
 def test_text_and_class_are_found(table, kind, wanted, found):
@@ -371,11 +356,9 @@ def test_rows_come_before_the_table_is_read_to_its_end():
 
 @pytest.mark.parametrize(("text", "kind", "columns", "message"), [
     ('{"a": 1}', "jsonl", {}, "by --text-column, of: a; rows of values are for nbspam table"),
-    ('{"a": 1}', "jsonl", {"text": ("b",)}, "no column 'b'; there are: a"),
     ('{"text": 1}\n{"text": \n', "jsonl", {}, "line 2: not JSON"),
     ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
     ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
-    ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
     ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: text is a list or object"),
 ])  # fmt: skip
 def test_damage_is_named(text, kind, columns, message):

@@ -47,16 +47,12 @@ THIEF = {"first-contact", "known-name-from-another-address"}
 
 @pytest.mark.parametrize(("head", "facts"), [
     (b"From: Bob@Work.example", {"known-correspondent"}),
-    (b"From: eve@work.example", STRANGER),
     (b"To: anna@home.example", STRANGER),
-    (ANSWER + b"From: Bob <bob@work.example>", {"reply-to-you", "known-correspondent"}),
     (ANSWER + b"From: eve@spam.example", {"reply-from-a-stranger"} | STRANGER),
-    (FALSE + b"From: eve@spam.example", {"reply-to-nothing"} | STRANGER),
     (FALSE + b"From: bob@work.example", {"reply-to-nothing-from-a-known-address"}),
     (FALSE + b"Cc: eve@spam.example\nFrom: x@y.example", STRANGER),
     (b"From: Smith, Bob <eve@spam.example>", STRANGER),
     (b'From: "Smith, Bob" <eve@spam.example>', THIEF),
-    (b"From: BOB SMITH <eve@spam.example>", THIEF),
     (b'From: "B\\ob\\ Smith" <eve@spam.example>', THIEF),  # mail programs show no backslash
     ("From: Bоb Smith <eve@spam.example>".encode(), THIEF),  # a Cyrillic o
     (b"From: =?utf-8?b?QsO2YiBTbWl0aA==?= <eve@spam.example>", STRANGER),  # Böb
@@ -66,7 +62,6 @@ THIEF = {"first-contact", "known-name-from-another-address"}
     (b"From: bob@work.example, eve@spam.example", STRANGER),
     (b"From: bob@work.example\nFrom: eve@spam.example", STRANGER),
     (b"From: Bob <bob@work.example> <eve@spam.example>", STRANGER),
-    (b"From: Bob <>, : ;,(", STRANGER),
 ])  # fmt: skip
 def test_what_a_head_tells_of_its_sender(head, facts):
     assert words(head) == facts
@@ -88,7 +83,6 @@ GENUINE, FORGEABLE = {"known-correspondent-authenticated"}, {"known-address-unau
     (b"dkim=pass header.i=@work.example", FORGEABLE),  # not the domain that signed
     (b"dkim=pass header.d=example", GENUINE),  # a domain above it
     (b"dkim=pass header.d=rk.example", FORGEABLE),
-    (b"dkim=fail header.d=work.example; spf=fail smtp.mailfrom=work.example", FORGEABLE),
     (b"spf=pass smtp.mailfrom=bounce@work.example", GENUINE),
     (b"spf=pass smtp.mailfrom=bounce@bulk.example", FORGEABLE),
     (b'spf=pass smtp.mailfrom="b@work.example"', GENUINE),
@@ -96,7 +90,6 @@ GENUINE, FORGEABLE = {"known-correspondent-authenticated"}, {"known-address-unau
     (b'spf=pass smtp.mailfrom="work.example b"@bulk.example', FORGEABLE),
     (b"spf=pass smtp.mailfrom=b@work.example@bulk.example", FORGEABLE),
     (b"spf=pass", FORGEABLE),
-    (b"none", FORGEABLE),
 ])  # fmt: skip
 def test_a_known_address_counts_as_far_as_the_own_server_vouches_for_it(results, facts):
     head = OURS + results + b"\n" + BOB
@@ -122,16 +115,13 @@ def test_a_message_is_judged_as_it_arrived():
 
 @pytest.mark.parametrize(("head", "results"), [
     (OURS + b"spf=pass smtp.mailfrom=x; dkim=fail; dmarc=none", "spf-pass dkim-fail dmarc-none"),
-    (OURS + b"none", ""),
     (OURS + b"iprev=pass; SPF = SoftFail (a; spf=pass)", "spf-softfail"),
     (OURS + b'dkim=pass reason="x; spf=pass"; arc=pass', "dkim-pass arc-pass"),
-    (OURS + b"dkim=pass; dkim=fail", "dkim-pass dkim-fail"),
     (b"authentication-results: MX.home.example 1;\n dkim/1=temperror", "dkim-temperror"),
     (b"Authentication-Results: (c) mx.home.example; spf=pass", "spf-pass"),
     (b"Authentication-Results: mx.home.example.evil; spf=pass", ""),
     (b"Authentication-Results: other; spf=fail\n" + OURS + b"spf=pass", "spf-pass"),
     (OURS + b"spf=fail\n" + OURS + b"dkim=pass", "spf-fail"),  # the topmost only
-    (OURS + b"spf=great; dkim=", ""),
     (OURS + b"(((spf=pass", ""),
     (OURS.replace(b":", b" :") + b"spf=pass", ""),
 ])  # fmt: skip
