@@ -30,7 +30,6 @@ DELIVERED = (
 )
 # What a reader assumes without these headers is the same with them, and with two equal ones.
 ASSUMED = [
-    b"Content-Type: text/plain\n",
     b"content-type :\n\tTEXT/PLAIN; charset=US-ASCII; format=flowed; name=x\n",
     b'Content-Type: Text/Plain (a comment); charset="us-ascii"\n',
     b"Content-Transfer-Encoding: 7BIT\nMIME-Version: 1.0\n",
@@ -47,7 +46,6 @@ TWO_IDS = b"message-id : <1@a>\n%s\nhello"
         *((MAIL.replace(b"Subject: ", b"Subject: " + tag + b" "), MAIL) for tag in TAGS),
         *((WITHOUT_ID.replace(b"t: ", b"t: " + tag + b" "), WITHOUT_ID) for tag in TAGS),
         (MAIL.replace(b"\n", b"\r\n"), MAIL),
-        (MAIL + b"\n\n", MAIL),
         (MAIL.rstrip(b"\n"), MAIL),
         (MAIL.replace(b"\nFrom here", b"\n>From here"), MAIL),
         (MAIL.replace(b"\nFrom here", b"\n>>From here"), MAIL),
@@ -91,9 +89,6 @@ NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
     [
         (MAIL, WITHOUT_ID, MAIL.replace(b"<1@", b"<2@")),
         (MAIL, MAIL.replace(b"we?", b"we not?"), MAIL.replace(b"shall we", b"shall  we")),
-        (WITHOUT_ID, WITHOUT_ID.replace(b"10:00:00", b"10:00:01")),
-        (WITHOUT_ID, WITHOUT_ID.replace(b"Ann <ann", b"Eve <eve")),
-        (WITHOUT_ID, WITHOUT_ID.replace(b"friday", b"monday")),
         (WITHOUT_ID, WITHOUT_ID.replace(b"Subject: ", b"Subject: [choir] ")),
         # A blank line before UTF-16 changes the text.
         kinds(MAIL, b"\n\n\xff\xfe"),
@@ -103,8 +98,6 @@ NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
         # Data that are hardly mail: without a header of an author all of it counts.
         (b"", b"x"),
         (b"\n\n\n", b"\n\nx"),
-        (b"no header at all", b"no header, as well"),
-        (b"X-A: 1\n\nbody", b"X-A: 2\n\nbody"),
         (b"Subject: a", b"Subject: b", b"Subject: a\nbody without a blank line"),
         (b"Subject: a\nhttp : / / b", b"Subject: a\nhttp : / / c"),  # not two headers
         *((PLAIN % b"", PLAIN % header, PLAIN % (header[:-1] + b"-x\n")) for header in HEADERS),
@@ -120,7 +113,6 @@ NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
         (b"Message-ID: a\n\nb\n\0\n\0c", b"Date: a\nFrom: b\n\nc"),
         # A header that is absent is not an empty one.
         [b"Date: x\n%s\nbody" % header for header in (b"", b"From:\n", b"Subject:\n")],
-        (TWO_IDS % b"", b"Message-ID: <2@a>\n\nhello"),
         # A line that ends the headers for the reader begins the body.
         (NO_SPACE % b"buy now", NO_SPACE % b"see you"),
         # A long value counts to its end.

@@ -26,13 +26,10 @@ def encoded(charset: str, encoding: str, text: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(("block", "lines"), [
-    (b"Subject: hi", [(b"Subject", b"hi")]),
-    (b"Subject:hi\nTo: a", [(b"Subject", b"hi"), (b"To", b"a")]),
     (b"Subject :  hi", [(b"Subject", b"hi")]),
     (b"Subject: hi\n\tthere\n you", [(b"Subject", b"hi\tthere you")]),
     (b"Subject:\n hi", [(b"Subject", b"hi")]),
     (b"Subject:\nTo: a", [(b"Subject", b""), (b"To", b"a")]),
-    (b"", []),
 ])  # fmt: skip
 def test_lines_are_unfolded_and_split(block, lines):
     found = headers.header_lines(b"\n" + block)
@@ -49,8 +46,6 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
 
 @pytest.mark.parametrize(("value", "text"), [
     (b"plain", "plain"), (b"=?utf-8?Q?caf=C3=A9?=", "café"),
-    (b"=?UTF-8?b?Y2Fmw6k=?= au lait", "café au lait"),
-    (b"=?iso-8859-1?q?caf=E9_au?= lait", "café au lait"),
     (b"=?koi8-r*ru?Q?=D1?=", "я"),  # with a language
     (b"=?utf-8?Q?a?= =?utf-8?Q?b?=", "ab"), (b"=?utf-8?Q?a?= b =?utf-8?Q?c?=", "a b c"),
     (b"=?utf-8?Q?a?=\t =?koi8-r?B?0NLJ18XU?=", "aпривет"), (b"=?utf-8?Q?what??= now", "what? now"),
@@ -106,8 +101,6 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
 
 
 @pytest.mark.parametrize(("value", "name", "text"), [
-    (b"text/plain; charset=utf-8", "charset", "utf-8"),
-    (b'text/plain; charset="utf-8"', "charset", "utf-8"),
     (b"text/plain; CHARSET = utf-8 (really)", "charset", "utf-8"),
     (b"text/plain;charset=a;charset=b", "charset", "a"),
     (b"text/html charset=utf-8", "charset", "utf-8"),
@@ -115,9 +108,7 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
     (b'a/b; name="say \\"hi\\""', "name", 'say "hi"'),
     (b'a/b; name="open', "name", "open"),
     (b"a/b; filename*=utf-8'en'%e2%82%ac%20rates", "filename", "€ rates"),
-    (b"a/b; filename*=iso-8859-1''caf%E9", "filename", "café"),
     (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
-    (b"a/b; filename*0=ab; filename*1=cd", "filename", "abcd"),
     (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
     (b"a/b; name*0*=utf-8''%e4%bd; name*1*=%a0; name*2=\"%41\"", "name", "你%41"),
     (b"a/b; filename*0*=utf-8''a%2; filename*1*=0b", "filename", "a%20b"),
