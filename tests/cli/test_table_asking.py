@@ -370,7 +370,7 @@ def test_a_table_comes_back_with_label_and_probability(nbspam, texts, form):
     assert alone == f"{row[3]}\t{row[4]}\t-#1\n"
 
 
-def test_names_that_are_taken_are_not_used_twice(nbspam, texts):
+def test_a_table_of_any_width_comes_back_with_names_that_are_free(nbspam, texts):
     names, *answers = rows(nbspam("classify", "--csv", texts / "t.csv")[1])
     assert names == ["label", "text", "predicted_label", "probability"]
     assert all(row[0] == row[2] for row in answers)
@@ -381,8 +381,6 @@ def test_names_that_are_taken_are_not_used_twice(nbspam, texts):
     assert names[4:] == ["predicted_predicted_label", "predicted_probability"]
     assert row[:4] == ["ham", "x", "y", "z"]
 
-
-def test_rows_of_any_width_with_and_without_names_come_back(nbspam, texts):
     def back(table, form="csv"):
         return rows(nbspam("classify", "--csv", "--format", form, stdin=table)[1])
 

@@ -328,14 +328,14 @@ def row(number, filed="spam", label="ham"):
     return Doubtful(key_of(number), *shown, filed, label, 0.97, reasons)
 
 
-def test_the_first_visit_begins_to_look_and_says_so(page, box, found, database):
+def test_the_first_visit_begins_to_look_and_later_ones_show_doubts_none_or_trouble(
+    page, box, found, database
+):
     assert "Your mail is being searched; this takes" in page.shown("/doubtful").text
     ((_, mailbox),) = found()
 
     assert (mailbox.path, mailbox.database.path) == (str(box), database.path)
 
-
-def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, found):
     put(box, 2)
     found(row(2, "ham", "spam"), row(1))
 
@@ -353,6 +353,17 @@ def test_messages_are_shown_with_reasons_and_a_button_for_each_class(page, box, 
     found(*map(row, range(PAGE_SIZE + 1)))
     assert len(page.rows("/doubtful")) == PAGE_SIZE
     assert "These are the 100 most doubtful of 101." in page.shown("/doubtful").text
+
+    for n_ham, words in (
+        (2, "No message seems filed wrongly."),
+        (1, "only from 2 of ham and 2 of spam on"),
+    ):
+        found(n_ham=n_ham)
+        assert words in page.shown("/doubtful").text
+    found(n_ham=1, n_spam=0)
+    assert ": 1 message, of which the model has learned 1 as ham" in page.shown("/doubtful").text
+    database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
+    assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
 
 
 @pytest.mark.parametrize("label", ["ham", "spam"])
@@ -382,19 +393,6 @@ def test_a_click_teaches_and_settles_and_leads_back(page, box, found, database, 
     page.tell(undo=str(database.last_told().number))
     assert len(page.rows("/doubtful")) == 2
     assert database.run("SELECT * FROM settled") == []
-
-
-def test_nothing_doubtful_is_no_empty_page_and_trouble_is_told(page, found, database):
-    for n_ham, words in (
-        (2, "No message seems filed wrongly."),
-        (1, "only from 2 of ham and 2 of spam on"),
-    ):
-        found(n_ham=n_ham)
-        assert words in page.shown("/doubtful").text
-    found(n_ham=1, n_spam=0)
-    assert ": 1 message, of which the model has learned 1 as ham" in page.shown("/doubtful").text
-    database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
-    assert "Your mail could not be searched: m: not a model <b>" in page.shown("/doubtful").text
 
 
 @pytest.mark.parametrize("path", ["/course", "/doubtful", "/"])
