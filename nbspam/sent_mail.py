@@ -128,13 +128,10 @@ class SentMail:
 
     def by_message(self) -> list[SentMessage]:
         """Return the messages in the order of their digests, each with its facts."""
-        order = np.lexsort((self.facts, self.sent))
-        digests, starts = np.unique(self.sent[order], return_index=True)
-        facts, when = (np.split(of[order], starts[1:]) for of in (self.facts, self.when))
-        return [
-            SentMessage(digest, int(times[0]), tuple(own.tolist()))
-            for digest, times, own in zip(digests.tolist(), when, facts, strict=True)
-        ]
+        found: dict[tuple[int, int], list[int]] = {}
+        for fact, when, digest in zip(*(each.tolist() for each in self.arrays), strict=True):
+            found.setdefault((digest, when), []).append(fact)
+        return [SentMessage(*message, tuple(facts)) for message, facts in sorted(found.items())]
 
 
 def sent_mail_of(messages: Iterable[SentMessage]) -> SentMail:

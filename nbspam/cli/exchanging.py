@@ -218,26 +218,24 @@ def with_sharing(
     """
     from nbspam.sharing.sharer import shared_lessons
 
-    if choices is not None:
-        from nbspam.server.judge import check_served
-
-        check_served(model.path, model.base)
-    with shared_lessons(model, choices is not None, of_users):
-        if choices is None:
+    if choices is None:
+        with shared_lessons(model, of_users=of_users):
             return learn()
-        from nbspam.server.lessons import sharer_for
+    from nbspam.server.judge import check_served
+    from nbspam.server.lessons import sharer_for
 
-        with closing(sharer_for(choices, model.path)) as sharer:
-            with suppress(SharedLogError):  # the second attempt reports it
-                sharer.exchange()
-            outcome = learn()
-            try:
-                sharer.exchange()
-                sharer.report()
-            except SharedLogError as error:
-                if choices.is_sync:
-                    raise
-                output.warn(str(error))
+    check_served(model.path, model.base)
+    with shared_lessons(model, True, of_users), closing(sharer_for(choices, model.path)) as sharer:
+        with suppress(SharedLogError):  # the second attempt reports it
+            sharer.exchange()
+        outcome = learn()
+        try:
+            sharer.exchange()
+            sharer.report()
+        except SharedLogError as error:
+            if choices.is_sync:
+                raise
+            output.warn(str(error))
     return outcome
 
 

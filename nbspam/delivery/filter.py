@@ -95,22 +95,21 @@ def filter_message(
         return pieces
 
     copy_message(source, sink, rewrite)
-    if lesson is not None and (failure := _learn(model_path, *lesson, day)):
-        notes.append(f"{_NOT_LEARNED}: {failure}")
+    if lesson is not None:
+        try:
+            _learn(model_path, *lesson, day)
+        except (NbspamError, OSError) as error:
+            notes.append(f"{_NOT_LEARNED}: {error}")
     return notes
 
 
-def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
-    """Learn a message that has passed, unless the model knows it; return the failure, if any."""
+def _learn(model_path: str, label: str, data: bytes, day: int) -> None:
+    """Learn a message that has passed, unless the model knows it; raises NbspamError, OSError."""
     from nbspam.counts.ledger import NOT_FILED
     from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel
 
-    try:
-        with shared_lessons(StoredModel(model_path)) as model:
-            item = Item("-", label, data)
-            model.learn_each([item], day=day, is_wanted=lambda _, filed: filed == NOT_FILED)
-    except (NbspamError, OSError) as error:
-        return str(error)
-    return None
+    with shared_lessons(StoredModel(model_path)) as model:
+        item = Item("-", label, data)
+        model.learn_each([item], day=day, is_wanted=lambda _, filed: filed == NOT_FILED)
