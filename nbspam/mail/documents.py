@@ -24,8 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from math import hypot
-from selectors import EVENT_READ, DefaultSelector
-from threading import Lock
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.charsets import to_utf8
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 10.0  # seconds of the clock after which the process is given up
 _REQUEST = struct.Struct("<8sdI")  # kind, seconds of processor time that are left, bytes of data
-_ANSWER = struct.Struct("<d4I")  # seconds that were used, bytes of each of the following texts
+_ANSWER = struct.Struct("<dI")  # seconds that were used, bytes of texts, each ended by a zero
 _MAX_ANSWER = 4 << 20  # bytes
 _FACT = re.compile(r"[a-z0-9-]{1,30}")
 _LINK = re.compile(r"\S+", re.ASCII)
@@ -97,34 +96,21 @@ class DocumentReader:
                     stderr=subprocess.DEVNULL,
                 )
             assert self.process.stdin is not None
-            self.process.stdin.write(_REQUEST.pack(kind.encode(), seconds, len(data)) + data)
-            self.process.stdin.flush()
-            used, *sizes = _ANSWER.unpack(self.received(_ANSWER.size))
-            text, hidden, links, facts = (
-                self.received(size).decode("utf-8", "ignore") for size in sizes
-            )
+            assert self.process.stdout is not None
+            patience = Timer(_PATIENCE, self.process.kill)
+            patience.start()
+            try:
+                self.process.stdin.write(_REQUEST.pack(kind.encode(), seconds, len(data)) + data)
+                self.process.stdin.flush()
+                used, size = _ANSWER.unpack(self.process.stdout.read(_ANSWER.size))
+                answer = self.process.stdout.read(min(size, _MAX_ANSWER)).decode("utf-8", "ignore")
+            finally:
+                patience.cancel()
+            text, hidden, links, facts, _ = answer.split("\0")  # the end is missing if it ended
             return used, Document(text, _LINK.findall(links), tuple(_FACT.findall(facts)), hidden)
-        except (OSError, struct.error):
+        except (OSError, RuntimeError, ValueError, struct.error):  # RuntimeError: no thread
             self.stop()
             return 0.0, _SLOW
-
-    def received(self, size: int) -> bytes:
-        """Return so many bytes of the answer; raises OSError if they do not come."""
-        assert self.process is not None
-        assert self.process.stdout is not None
-        pieces: list[bytes] = []
-        left = min(size, _MAX_ANSWER)
-        with DefaultSelector() as selector:  # any number of files may be open
-            selector.register(self.process.stdout, EVENT_READ)
-            while left:
-                if not selector.select(_PATIENCE):
-                    raise OSError("no answer")
-                piece = os.read(self.process.stdout.fileno(), left)
-                if not piece:
-                    raise OSError("the process ended")
-                pieces.append(piece)
-                left -= len(piece)
-        return b"".join(pieces)
 
     def stop(self) -> None:
         """End the process, if there is one."""
@@ -180,9 +166,9 @@ def _answer(answers: BinaryIO, kind: str, data: bytes, seconds: float) -> None:
     _set_timer(0)
     links = "\n".join(document.links[:_MAX_LINKS])
     said = (document.text, document.hidden, links, " ".join(document.facts))
-    texts = [each.encode("utf-8", "replace")[:_MAX_TEXT] for each in said]
-    used = time.process_time() - start
-    answers.write(_ANSWER.pack(used, *map(len, texts)) + b"".join(texts))
+    texts = [each.replace("\0", "").encode("utf-8", "replace")[:_MAX_TEXT] for each in said]
+    answer = b"\0".join([*texts, b""])
+    answers.write(_ANSWER.pack(time.process_time() - start, len(answer)) + answer)
     answers.flush()
 
 
@@ -232,12 +218,10 @@ _PARTS = re.compile(
     r"(?:word|xl)/(?!calcChain)\w+\.xml|xl/(?:worksheets|drawings)/\w+\.xml"
     r"|ppt/(?:slides|notesSlides)/\w+\.xml|(?:word|xl|ppt)/(?:charts/chart|diagrams/data)\w*\.xml"
     r"|(?:word|xl|ppt)/(?:\w+/)?(?:\w*[cC]omment\w*\.xml|_rels/[\w.]+\.rels)"
-    r"|(?:docProps/core|(?:Object \d+/)?content|styles)\.xml"
+    r"|(?:docProps/core|META-INF/manifest|(?:Object \d+/)?content|styles)\.xml"
 )
+_LOOKS = re.compile(r"ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/\w+)\.xml")
 _MANIFEST = "META-INF/manifest.xml"
-_LOOKS = re.compile(
-    r"ppt/(?:presentation|(?:slideLayouts|slideMasters|theme)/\w+)\.xml|" + re.escape(_MANIFEST)
-)
 _TITLES = "docProps/core.xml"  # which no program shows beside the text
 _PICTURES = re.compile(r"(?:(?:word|xl|ppt)/media|Pictures)/\w+\.(?:png|jpe?g|gif|bmp)")
 _PAGES = re.compile(r"(?:\w+/)*[\w-]+\.(?:html?|mht(?:ml)?)")  # which Word takes into its text

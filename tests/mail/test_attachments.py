@@ -10,6 +10,7 @@ import struct
 import tarfile
 import zlib
 from importlib.util import find_spec
+from signal import Signals
 from struct import pack
 
 import pytest
@@ -420,16 +421,19 @@ def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
     assert found.facts == ("attached-slow",)
 
 
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSTOP"])
 @pytest.mark.parametrize("size", [10, 1 << 20])  # which the pipe takes at once, and not
-def test_a_process_that_has_ended_since_costs_one_message_its_documents(size, reader):
+def test_a_process_that_ended_or_hangs_costs_one_message_its_documents(
+    size, signal, reader, monkeypatch
+):
     document = ("rtf", b"{\\rtf1 hello}" + b"\n" * size)
     texts = []
-    for _ in range(3):
+    for patience in (10.0, 0.1, 10.0):
+        monkeypatch.setattr(documents, "_PATIENCE", patience)
         (found,) = reader.read([document], 2.0)
         texts.append(found.text)
         if len(texts) == 1:  # as the system ends it where memory is short
-            reader.process.kill()
-            reader.process.wait()
+            reader.process.send_signal(getattr(Signals, signal))
     assert texts == ["hello", "", "hello"]
 
 
