@@ -270,15 +270,15 @@ class Terminal(io.TextIOWrapper):
         return self.buffer.getvalue().decode()
 
 
-@pytest.fixture
-def on_terminal(monkeypatch):
-    """Return a function that runs a command line with standard error on a terminal."""
+def test_long_loops_show_bars_which_are_cleared_but_not_among_results_nor_in_pipes(
+    nbspam, trained, folder, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
 
-    def call(*arguments, delay=0.0, stdout=None):
+    def on_terminal(*arguments, delay=0.0, stdout=None):
         monkeypatch.setattr(progress, "DELAY", delay)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(SPAM)))
         with monkeypatch.context() as patch:
@@ -289,12 +289,6 @@ def on_terminal(monkeypatch):
             assert exit_status([str(argument) for argument in arguments]) == 0
         return terminal.text
 
-    return call
-
-
-def test_long_loops_show_bars_which_are_cleared_but_not_among_results_nor_in_pipes(
-    on_terminal, nbspam, trained, folder, tmp_path, monkeypatch
-):
     monkeypatch.setattr(progress, "_PAUSE", 0)
     places = {"FOLDER": folder, "MODEL": trained, "OTHER": tmp_path / "other"}
     for arguments, words in (

@@ -91,18 +91,14 @@ def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, fold
 # --- sort ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def maildir(tmp_path):
-    folders = ("cur", "tmp", ".Spam/cur", ".Spam/new")
-    for folder in folders:
-        (tmp_path / "Maildir" / folder).mkdir(parents=True)
-    return write_files(tmp_path / "Maildir", {"new/1": HAM})
-
-
 @pytest.mark.parametrize(
     ("options", "place"), [((), ".Spam/cur/m{}"), (("--flag", "F"), "cur/m{}:2,SF")]
 )
-def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, options, place):
+def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, tmp_path, options, place):
+    folders = ("cur", "tmp", ".Spam/cur", ".Spam/new")
+    for folder in folders:
+        (tmp_path / "Maildir" / folder).mkdir(parents=True)
+    maildir = write_files(tmp_path / "Maildir", {"new/1": HAM})
     status, out, err = nbspam("sort", *options, maildir)
     assert (status, out) == (0, "new: 1 unsure; learned from moves: nothing\n")
     assert "knows no mail yet" in err
@@ -130,26 +126,6 @@ def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, optio
 # --- classes that the model does not have ----------------------------------------------------
 
 
-@pytest.fixture
-def with_journal(nbspam, trained, tmp_path):
-    """A model with a journal."""
-    nbspam("train", write_mails(tmp_path / "many", 30))
-    nbspam("update", "--spam", "-", stdin=SPAM + b"later\n")
-    assert os.path.exists(f"{trained}.journal")
-    return trained
-
-
-@pytest.fixture
-def typo(tmp_path):
-    """Sources in which one class is misspelt, the last of many messages."""
-    folder = write_mails(tmp_path / "typo", 5)
-    (folder / "spam").rename(folder / "spma")
-    (tmp_path / "t.csv").write_text("label,text\n" + "ham,hello again\n" * 9 + "spma,cheap\n")
-    names = [f"ham typo/ham/{n}.eml\n" for n in range(1, 6)]
-    (tmp_path / "index").write_text("".join([*names, "spma typo/spma/1.eml\n"]))
-    return tmp_path
-
-
 @pytest.mark.parametrize("command", [
     "relabel --to spma typo/ham",
     "update --label spma=typo/ham/1.eml typo/ham/2.eml",
@@ -157,16 +133,26 @@ def typo(tmp_path):
     "update --policy error typo", "update --format csv -",
 ])  # fmt: skip
 def test_a_misspelt_class_is_refused_before_anything_is_learned(
-    nbspam, with_journal, typo, monkeypatch, command
+    nbspam, trained, tmp_path, monkeypatch, command
 ):
-    def on_disk():
-        return with_journal.read_bytes(), with_journal.with_name("m.nbspam.journal").read_bytes()
+    nbspam("train", write_mails(tmp_path / "many", 30))
+    nbspam("update", "--spam", "-", stdin=SPAM + b"later\n")
+    assert os.path.exists(f"{trained}.journal")
 
-    monkeypatch.chdir(typo)
+    folder = write_mails(tmp_path / "typo", 5)
+    (folder / "spam").rename(folder / "spma")
+    (tmp_path / "t.csv").write_text("label,text\n" + "ham,hello again\n" * 9 + "spma,cheap\n")
+    names = [f"ham typo/ham/{n}.eml\n" for n in range(1, 6)]
+    (tmp_path / "index").write_text("".join([*names, "spma typo/spma/1.eml\n"]))
+
+    def on_disk():
+        return trained.read_bytes(), trained.with_name("m.nbspam.journal").read_bytes()
+
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(model, "_MAX_ENTRIES", 1)
     monkeypatch.setattr(model, "_WAITING_BYTES", 1)
     before = on_disk()
-    stdin = (typo / "t.csv").read_bytes()
+    stdin = (tmp_path / "t.csv").read_bytes()
     result = nbspam(*command.split(), stdin=stdin)
 
     assert complains(result, 2, "spma: not among", "(ham, spam)", "did you mean spam?")
@@ -174,7 +160,7 @@ def test_a_misspelt_class_is_refused_before_anything_is_learned(
     status, _, err = nbspam(*command.split(), "--new-class", stdin=stdin)
     assert status == 0
     assert "spma: a new class; the model had ham, spam" in err
-    assert load(str(with_journal)).classes == ("ham", "spam", "spma")
+    assert load(str(trained)).classes == ("ham", "spam", "spma")
 
 
 def test_classes_unlike_those_of_the_model_need_leave(nbspam, model, folder):

@@ -222,14 +222,9 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
 # ---- arguments ----
 
 
-@pytest.fixture
-def new(tmp_path):
-    """Return files of a Maildir's cur, as a shell's glob lists them."""
+def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, folder, tmp_path):
     messages = {f"{n}:2,S": SPAM + b"new %d\n" % n for n in range(3)}
-    return sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
-
-
-def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, new, folder, tmp_path):
+    new = sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
     assert nbspam("update", *new)[:2] == (1, "skipped 3\n")
     assert nbspam("update", "--spam", *new) == (0, "learned 3\n", "")
     result = nbspam("update", "--spam", new[0], "--spam", *new[1:], "-", stdin=SPAM + b"x")
@@ -337,14 +332,10 @@ def run(*arguments, stdin=b""):
     return run_nbspam(*arguments, input=stdin, text=False)
 
 
-@pytest.fixture
-def box(tmp_path):
+def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, tmp_path):
     names = [os.fsdecode(name) for name in NAMES]
     files = {name: SPAM + b"number %d\n" % number for number, name in enumerate(names)}
-    return os.fsencode(write_files(tmp_path / "box", files))
-
-
-def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
+    box = os.fsencode(write_files(tmp_path / "box", files))
     status, out, err = run("classify", "-0", box)
     assert (status, err) == (0, b"")
     answers = [answer.split(b"\t", 2) for answer in out.split(b"\0")[:-1]]

@@ -14,22 +14,17 @@ from support import HAM, SPAM, needs
 # ---- rspamc ----
 
 
-@pytest.fixture
-def rspamc(server, tmp_path):
-    """Run rspamc: (*words, data) -> (status, output)."""
-
-    def call(*words, data=SPAM):
+@needs("rspamc")
+def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_done(
+    server, tmp_path
+):
+    def rspamc(*words, data=SPAM):
         command = ["rspamc", "-h", f"127.0.0.1:{server.http}", *words]
         done = subprocess.run(
             command, input=data, capture_output=True, check=False, timeout=PATIENCE
         )
         return done.returncode, done.stdout.decode() + done.stderr.decode()
 
-    return call
-
-
-@needs("rspamc")
-def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_done(rspamc):
     status, out = rspamc("symbols")
     assert status == 0
     assert "Action: add header" in out

@@ -27,13 +27,6 @@ from support import HAM, SPAM, in_child, raising
 N = 40
 
 
-@pytest.fixture
-def syncs(monkeypatch):
-    found, real = [], os.fsync
-    monkeypatch.setattr(os, "fsync", lambda file: (found.append(file), real(file)))
-    return found
-
-
 class Held:
     """Models that are opened only once they may be, so that lessons wait."""
 
@@ -58,7 +51,9 @@ async def taught(teacher, models, *lessons):
     return found
 
 
-async def test_lessons_that_wait_for_one_model_take_one_write(own_model, syncs):
+async def test_lessons_that_wait_for_one_model_take_one_write(own_model, monkeypatch):
+    syncs, real = [], os.fsync
+    monkeypatch.setattr(os, "fsync", lambda file: (syncs.append(file), real(file)))
     open_served(str(own_model)).compact()
     models = Held(str(own_model), None)
     teacher, before = Teacher(models), len(syncs)

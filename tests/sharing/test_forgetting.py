@@ -59,47 +59,42 @@ def test_hosts_that_forget_have_equal_exports(tmp_path, monkeypatch, seed):
     assert len({host.sharer.digest() for host in hosts}) == 1
 
 
-@pytest.fixture
-def owing(host, monkeypatch):
-    """A host whose model owes: a forgotten message was moved by a copy with the word copy1."""
-    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
-    for n in range(20):
-        host.teach(message(n), "ham")
-        host.sharer.exchange()
-    kept = host.opened("").whole().memory.sample.digests.tolist()
-    forgotten = next(n for n in range(20) if digest_of(message(n)) not in kept)
-    host.teach(message(forgotten, copy=1), "spam")
-    return host
-
-
 def is_paid(model):
     """Return whether the word of a message learned as ham counts for the moved one's spam."""
     (line,) = (line for line in model_lines(model) if b'"copy1"' in line)
     return b'"count": {"spam": 1}, "documents": 1' in line
 
 
-def test_a_model_that_owes_is_dumped_loaded_merged_pruned_and_paid(owing, tmp_path):
-    whole = owing.opened("").whole()
+def test_a_model_that_owes_is_dumped_loaded_merged_pruned_and_paid(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 2)
+    for n in range(20):
+        host.teach(message(n), "ham")
+        host.sharer.exchange()
+    kept = host.opened("").whole().memory.sample.digests.tolist()
+    forgotten = next(n for n in range(20) if digest_of(message(n)) not in kept)
+    # It owes: a forgotten message is moved by a copy with the word copy1.
+    host.teach(message(forgotten, copy=1), "spam")
+    whole = host.opened("").whole()
     lines = list(model_lines(whole))
     assert [-1, 1] in whole.memory.owed.feature_count.tolist()
     assert b'"copy1"' not in b"".join(lines)
     assert list(model_lines(model_of_lines(lines, "dump"))) == lines
 
-    owing.model.compact()
-    owed = owing.opened("").whole().memory.owed
+    host.model.compact()
+    owed = host.opened("").whole().memory.owed
     other = Host(tmp_path / "other", "model", MemoryLog())
     other.teach(message(20, copy=1), "ham")
-    assert is_paid(merge([owing.path, other.path], DAY).classifier)
+    assert is_paid(merge([host.path, other.path], DAY).classifier)
 
     other.model.unlearn([Item("-", None, message(20, copy=1))], day=DAY)
     other.teach(message(21), "ham")
-    both = merge([owing.path, other.path], DAY).classifier
+    both = merge([host.path, other.path], DAY).classifier
     assert [-1, 1] in both.memory.owed.feature_count.tolist()
 
-    prune_model(owing.path, PruningRule(min_df=2), DAY)
-    assert all(map(np.array_equal, owed, owing.opened("").whole().memory.owed))
-    owing.teach(message(20, copy=1), "ham")
-    assert is_paid(owing.opened("").whole())
+    prune_model(host.path, PruningRule(min_df=2), DAY)
+    assert all(map(np.array_equal, owed, host.opened("").whole().memory.owed))
+    host.teach(message(20, copy=1), "ham")
+    assert is_paid(host.opened("").whole())
 
 
 def test_a_merged_model_owes_counts_of_a_class_without_messages(tmp_path, monkeypatch):

@@ -31,12 +31,6 @@ def bare():
     return Visitor(desk())
 
 
-@pytest.fixture
-def nobody():
-    """A visitor of that page who is not."""
-    return Visitor(desk(), None)
-
-
 # ---- tokens ----
 
 NAMES = st.text(max_size=30) | st.text("a.\0 _-", max_size=6)
@@ -149,7 +143,8 @@ def test_the_token_logs_in_and_the_session_shows_the_page():
         assert visitor.shown().within("h1") == ["What the server has done"]
 
 
-def test_without_a_session_every_page_asks_for_the_token_and_leads_to_the_wanted_one(nobody):
+def test_without_a_session_every_page_asks_for_the_token_and_leads_to_the_wanted_one():
+    nobody = Visitor(desk(), None)
     for path in ("/", "/?", "/?tokens=x", "/anything", "/logout", "/message?key=1"):
         answer = nobody.get(path)
         page = Page(answer.text)

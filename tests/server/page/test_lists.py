@@ -8,19 +8,17 @@ from nbspam.mail.addresses import AddressLists, read_lists
 HEAD = "/message?key="
 
 
-@pytest.fixture
-def lists(tmp_path):
-    return lambda: (read_lists(str(tmp_path / "m")) or AddressLists({})).verbs
-
-
 def buttons(page, number):
     found = page.shown(HEAD + key_of(number)).within("button")
     return [each for each in found if each not in ("Log out", "Spam", "Ham")]
 
 
 def test_a_click_allows_or_denies_the_sender_and_the_page_says_how_to_take_it_back(
-    page, box, lists, tmp_path
+    page, box, tmp_path
 ):
+    def lists():
+        return (read_lists(str(tmp_path / "m")) or AddressLists({})).verbs
+
     put(box, 1)
     key = key_of(1)
     assert buttons(page, 1) == ["Allow this sender", "Deny this sender"]

@@ -297,12 +297,8 @@ def folders(tmp_path):
     return tmp_path
 
 
-@pytest.fixture
-def mailboxes(folders):
-    return mailbox.Mailboxes(str(folders / "boxes"), "", str(folders / "users"))
-
-
-def test_who_has_a_mailbox_or_a_model_has_a_page_until_both_are_removed(folders, mailboxes):
+def test_who_has_a_mailbox_or_a_model_has_a_page_until_both_are_removed(folders):
+    mailboxes = mailbox.Mailboxes(str(folders / "boxes"), "", str(folders / "users"))
     assert mailboxes.people() == [
         mailbox.Person("ann", has_mail=False, has_taught=True),
         mailbox.Person("bob", has_mail=True, has_taught=False),
