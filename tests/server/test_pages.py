@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
+from cli.test_filter import Home
 from nbspam.server.choices import SERVER_LIMITS
 from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from nbspam.server.supervisor import _FILES
 from serving import serving
-from support import HAM, ROOT, SPAM, blocks_of, install_program, make_maildir, needs
+from support import HAM, ROOT, SPAM, blocks_of, install_program, needs
 from test_documents import assert_prints
 
 PAGES = [
@@ -75,22 +76,17 @@ def test_the_program_with_aiospamc_prints_what_the_page_shows(tmp_path, nbspam):
 def test_recipes_put_spam_where_it_belongs(tmp_path, own_model, program):
     if not (shutil.which(program) and shutil.which("spamc")):
         pytest.skip(f"needs spamc and {program}")
-    make_maildir(tmp_path / "Maildir", ".Spam")
+    home = Home(tmp_path / "home", own_model)
     with serving(own_model, tmp_path) as served:
         (text,) = blocks_of(HOWTO, program)
-        rules = tmp_path / "rules"
-        start = f'HOME="{tmp_path}"\nSHELL="/bin/sh"\nDEFAULT="{tmp_path}/Maildir/"\n'
-        rules.write_text(start + text.replace(SOCKET, served.spamd))
-        rules.chmod(0o600)
-        command = [program, "-m", rules] if program == "procmail" else [program, rules]
+        text = text.replace(SOCKET, served.spamd)
         for message in (HAM, SPAM):
-            subprocess.run(command, input=message, check=True, cwd=tmp_path)
-        (ham,) = (tmp_path / "Maildir" / "new").iterdir()
-        (spam,) = (tmp_path / "Maildir" / ".Spam" / "new").iterdir()
-        assert b"X-Nbspam: ham" in ham.read_bytes()
-        assert b"X-Nbspam: spam" in spam.read_bytes()
-        shutil.rmtree(tmp_path / "Maildir" / ".Spam")  # not all users have one
-        subprocess.run(command, input=SPAM, check=True, cwd=tmp_path)
+            assert home.deliver(program, text, message).returncode == 0
+        (ham,), (spam,) = home.mail(), home.mail(".Spam")
+        assert b"X-Nbspam: ham" in ham
+        assert b"X-Nbspam: spam" in spam
+        shutil.rmtree(home.path / "Maildir" / ".Spam")  # not all users have one
+        assert home.deliver(program, text, SPAM).returncode == 0
 
 
 def test_configurations_are_those_that_the_tests_run():
