@@ -178,7 +178,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     in the configuration file), or, without any, all accounts in that file.  A message is new if
     no earlier run saw it and nobody has read it.  Spam goes to a folder of its own (or gets a
     flag or keyword), and so does mail that the model is unsure of.  A user teaches the model by
-    moving a message into the spam folder or out of it, by the flag, or in an account by the
+    moving a message into the spam folder or back, by the flag, or in an account by the
     keywords that mail programs set.  MAILDIR/nbspam-sorted, or MODEL.accounts, keeps the place
     of every message.
 
