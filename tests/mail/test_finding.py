@@ -125,22 +125,17 @@ BINARY = b"application/octet-stream"
 @pytest.mark.parametrize(("kind", "name", "data", "is_read"), [
     (b"text/csv", b"a.csv", SPAM, True),
     (b"text/x-card", b"a", SPAM, True),
-    (b"text/calendar", b"a.ics", SPAM, True),
-    (b"text/html", b"a.html", PAGE, True),
     (b"application/xhtml+xml", b"a", PAGE, True),
     (BINARY, b"a.txt", SPAM, True),
     (b"image/svg+xml", b"a", b"<svg><text>" + SPAM, True),
     (BINARY, b"a.svg", b"<svg><text>" + SPAM, True),
     (b"image/x", b"a.SVG", b"<svg><text>" + SPAM, True),
-    (BINARY, b"a.HTML", b"<p>" + SPAM, True),
     (BINARY, b"a.html", b"\n" * 2000 + PAGE, True),
     (BINARY, b"a.html", b"\0" + PAGE, True),
     (BINARY, b"a.bin", PAGE, True),
     (BINARY, b"a", SPAM, True),
     (b"odd/kind", b"a", SPAM, True),
-    (b"odd", b"a", SPAM, True),
     (b"image/png", b"a.txt", SPAM, True),
-    (b"message/rfc822", b"a", MAIL, True),
     (b"message/global", b"a", MAIL, True),
     (BINARY, b"a.eml", MAIL, True),
     (BINARY, b"a", b"MIME-Version: 1.0\n" + MAIL, True),
@@ -264,7 +259,6 @@ def test_alternatives_that_say_the_same_are_both_read():
 
 @pytest.mark.parametrize(("text", "html"), [
     ("Grüße aus Österreich " * 4, "<p>gr&uuml;&szlig;e aus &Ouml;sterreich"),
-    ("免费发票，优惠多多，欢迎来电\n", "<p>免费发票，优惠<b>多多</b>，<br>欢迎来电"),
     ("免费发票，\n优惠多\n多，欢迎来\n电", "<p>免费发票，优惠多多，欢迎来电"),
 ])  # fmt: skip
 def test_the_same_words_in_any_script_do_not_differ(text, html):
@@ -287,13 +281,11 @@ NOTE = b"Your mail reader cannot show HTML. Please see our site."
     # An invitation stands beside its alternatives.
     (multipart(part(SPAM), HTML, part(HAM, b"text/calendar"), kind=b"alternative"), HAM),
     (multipart(part(HAM), HTML, kind=b"related"), HAM),
-    (multipart(part(HAM), HTML), HAM),
     # Many programs show related parts like any others, and list files and messages.
     (multipart(OTHER, HTML, kind=b"related; start=b"), HAM),
     (multipart(HTML, part(HAM, b"text/html", NAMED % b"a"), kind=b"alternative"), HAM),
     (multipart(HTML, part(HAM, b"text/csv"), kind=b"alternative"), HAM),
     (multipart(HTML, part(OTHER, b"message/rfc822"), kind=b"alternative"), HAM),
-    (multipart(HTML, part(b"GIF89a", b"image/gif"), kind=b"alternative"), SPAM),
 ])  # fmt: skip
 def test_parts_that_are_no_alternatives_are_shown(message, shown):
     found = read(message)

@@ -29,10 +29,8 @@ EVIDENCE = Path(__file__).parents[1] / "evidence"
 TEXTS = {
     "utf-8": "Grüße 你好 привет 💰\nhttp://a.example/x\n",
     "iso-8859-1": "Grüße, ein Café\nhttp://a.example/x\n",
-    "windows-1252": "5 € – “sofort”\nhttp://a.example/x\n",
     "gb18030": "免费发票，优惠多多\nhttp://a.example/x\n",
     "iso-2022-jp": "こんにちは、世界\nhttp://a.example/x\n",
-    "shift_jis": "こんにちは、世界\nhttp://a.example/x\n",
     "koi8-r": "привет, мир\nhttp://a.example/x\n",
 }
 LATER = [
@@ -199,17 +197,12 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
 
 @pytest.mark.parametrize(("data", "text", "noted"), [
     (b"", "", ()),
-    (b"\n\n", "", ()),
     (b"Subject: x", "", ()),
-    (b"Subject: x\n\nhi", "hi", ()),
     (b"\xef\xbb\xbfSubject: x\r\n\r\nhi", "hi", ()),
-    (b"just words", "just words", ("no-headers",)),
     (b"<html><b>hi</b>", "hi", ("no-headers",)),
-    (b"Subject: x\n\n<!DOCTYPE HTML><b>hi", "hi", ()),
     (b"Subject: x\nContent-Type: text/plain\n\n<html>", "<html>", ()),
     (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
     (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
-    (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
     (b"Subject: x\nContent-Type: ; charset=utf-8\n\nhi", "hi", ()),
     (b"Subject: x\nContent-Type: text / html\n\n<b>hi", "hi", ()),
     (b"Subject: x\nContent-Type: (a) text/(b)html\n\n<b>hi", "hi", ()),
@@ -227,11 +220,6 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
     (MIXED + b"--b\n\none\n--b\n\ntwo", "one\ntwo", ()),
     (MIXED + b"--b\n\none\n--bb\n--b-\ntwo\n--b--", "one\n--bb\n--b-\ntwo", ()),
     (MIXED + b"--b\n\none\n--b--\nno\n--b\n\ntwo\n", "one\ntwo", ("parts-after-end",)),
-    (
-        MIXED + b"--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b--",
-        "1,2",
-        (),
-    ),
     (MIXED + b"--b\nContent-Type: text/calendar\n\nBEGIN\n--b--", "BEGIN", ()),
     (MIXED.replace(b"mixed", b"digest") + b"--b\n\nSubject: y\n\nhi\n--b--", "hi", ()),
     (b"Subject: x\n\nb\0u\0y\0", "buy", ()),
@@ -255,7 +243,6 @@ RUSSIAN = "привет".encode("koi8-r")
     (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
     (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
     (b"text/html", b"<meta charset=UTF-16LE>buy pills", "buy pills"),
-    (b"text/html", b"<meta charset=unicode>buy  pills", "buy  pills"),
     (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
 ])  # fmt: skip
 def test_html_can_declare_its_charset_near_its_beginning_only(content_type, html, text):
