@@ -105,11 +105,10 @@ def filter_message(
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> None:
     """Learn a message that has passed, unless the model knows it; raises NbspamError, OSError."""
-    from nbspam.counts.ledger import NOT_FILED
     from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel
 
     with shared_lessons(StoredModel(model_path)) as model:
         item = Item("-", label, data)
-        model.learn_each([item], day=day, is_wanted=lambda _, filed: filed == NOT_FILED)
+        model.learn_each([item], day=day, is_wanted=lambda _, filed: filed.label is None)
