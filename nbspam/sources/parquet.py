@@ -184,8 +184,7 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    values = _values(batch, name, class_names)
-    return [as_cell(value).strip() or None for value in values]
+    return [as_cell(value).strip() or None for value in _values(batch, name, class_names)]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

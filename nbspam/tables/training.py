@@ -94,6 +94,11 @@ def read_table(
     rows = list(records)
     if not rows:
         raise InputError("train: no rows; give a table with column names and rows")
+    skipped: tuple[Skipped, ...] = ()
+    if not with_unlabelled:
+        declared = settings.values.get(settings.target, ())
+        labelled, skipped = rows_with_class(rows, settings.target, declared)
+        rows = labelled or rows  # `detect` says what is wrong
     schema, empty = detect(
         rows,
         settings.target,
@@ -112,9 +117,7 @@ def read_table(
         )
     said = {*settings.categorical, *settings.numeric, *settings.values}
     notes += odd_columns(rows, schema, said)
-    table, skipped = (
-        (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
-    )
+    table = coded(rows, schema)
     is_unknown = np.isnan(table.X)
     of_others = is_unknown[table.y >= 0].all(axis=0) & ~is_unknown.all(axis=0)
     for j in np.flatnonzero(of_others).tolist():
@@ -125,14 +128,13 @@ def read_table(
 
 
 def rows_with_class(
-    records: Sequence[Record], schema: Schema
-) -> tuple[Table, tuple[Skipped, ...]]:
-    """Return the rows with a class of the schema, and the rows without one."""
-    table = coded(records, schema)
-    has_class = table.y >= 0
-    skipped = tuple(Skipped(table.names[i], NO_LABEL) for i in np.flatnonzero(~has_class))
-    names = tuple(table.names[i] for i in np.flatnonzero(has_class).tolist())
-    return replace(table_rows(table, has_class), names=names), skipped
+    records: Sequence[Record], target: str, classes: Sequence[str]
+) -> tuple[list[Record], tuple[Skipped, ...]]:
+    """Return the rows that have a class, and those without one; classes: these are no gaps."""
+    known = {*known_cells(records, target), *classes}
+    without = [record.name for record in records if record.cells.get(target, "") not in known]
+    rows = [record for record in records if record.cells.get(target, "") in known]
+    return rows, tuple(Skipped(name, NO_LABEL) for name in without)
 
 
 def table_rows(table: Table, rows: Integers | Booleans) -> Table:
@@ -399,11 +401,12 @@ def learn_rows(classifier: TableClassifier, records: Sequence[Record]) -> RowsLe
     New categories and classes are taken in.  Every row counts, also one that was learned before.
     """
     _check_rows(classifier.schema, records)
-    schema, notes = _widened(classifier.schema, records)
-    wide = _over(classifier, schema)
-    table, skipped = rows_with_class(records, schema)
-    if not len(table.y):
+    old = classifier.schema
+    rows, skipped = rows_with_class(records, old.target, old.classes)
+    if not rows:
         return RowsLearned(classifier, 0, skipped, ())
+    schema, notes = _widened(old, rows)
+    wide, table = _over(classifier, schema), coded(rows, schema)
     labels = np.array(schema.classes, object)
     model = copy(wide.model).partial_fit(table.X, labels[table.y], classes=labels)
     learned = replace(wide, model=model, counts=wide.counts + value_counts(table))
@@ -435,15 +438,17 @@ def _without(
 ) -> tuple[TableClassifier, Table, tuple[Skipped, ...]] | None:
     """Return the model without some rows, and these; None if not all were learned like this."""
     schema = classifier.schema
-    table, skipped = rows_with_class(records, schema)
-    counts = classifier.counts - value_counts(table)
-    if _widened(schema, records)[0] != schema or counts.min() < 0:
+    rows, skipped = rows_with_class(records, schema.target, schema.classes)
+    if _widened(schema, rows)[0] != schema:
         return None  # a row has a value or a class that no learned row has
+    table = coded(rows, schema)
+    counts = classifier.counts - value_counts(table)
     try:
         model = copy(classifier.model).unlearn(table.X, classifier.model.classes_[table.y])
     except DataError:
         return None
-    return replace(classifier, model=model, counts=counts), table, skipped
+    left = replace(classifier, model=model, counts=counts)
+    return (left, table, skipped) if counts.min() >= 0 else None
 
 
 def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:

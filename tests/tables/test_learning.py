@@ -126,7 +126,7 @@ def test_intervals_and_a_chosen_parent_stay_as_they_were_chosen():
 
 def test_new_values_and_classes_are_told_and_rows_without_a_class_are_skipped():
     classifier = at_once(ROWS, KIND)
-    lesson = learn_rows(classifier, [record("1", "7", "1", "perhaps")])
+    lesson = learn_rows(classifier, [record("1", "7", "1", "perhaps"), record("1", "8", "1", "")])
     assert lesson.notes == ("b: new values 7", "perhaps: a new class; the model had no, yes")
     assert lesson.classifier.schema.columns[1].levels == ("1", "2", "7")
 

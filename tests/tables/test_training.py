@@ -120,7 +120,7 @@ def test_more_values_than_a_model_file_holds_are_refused(how, most, column, monk
 
 
 def test_rows_without_a_class_are_skipped_and_notes_say_what_is_odd():
-    data = read("a,e,y\n1.5,,no\n1.5,,no\n2.5,,yes\n3.5,,yes\n4.5,,\n")
+    data = read("a,e,y\n1.5,,no\n1.5,,no\n2.5,,yes\n3.5,,yes\nmany,x,\n")
     assert [(s.name, s.reason) for s in data.skipped] == [("-#5", "no label")]
     assert len(data.table.y) == len(data.table.names) == 4
     empty, constant = data.notes
