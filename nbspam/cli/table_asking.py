@@ -236,8 +236,7 @@ def table_eval_command(
             )
         if columns.target is None:
             raise UsageError("--cv, --test: train a new model; say --target COLUMN, too")
-        settings = table_settings(training, columns)
-        return _trial_of_table(rows, settings, how, strict, jobs)
+        return _trial_of_table(rows, table_settings(training, columns), how, strict, jobs)
 
     measuring.print_trial(judged, rows.sources, way, form, prior, decision, strict)
 

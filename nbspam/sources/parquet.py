@@ -144,8 +144,7 @@ def _class_names(metadata: dict[bytes, bytes] | None, label: str | None) -> Sequ
     import json
 
     try:
-        features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
-        names = features[label]["names"]
+        names = json.loads((metadata or {})[b"huggingface"])["info"]["features"][label]["names"]
     except (KeyError, TypeError, ValueError, RecursionError):
         return ()
     is_named = isinstance(names, list) and all(isinstance(name, str) for name in names)

@@ -245,8 +245,7 @@ def factors(
         # After a density as far down as this, a sum has no digits left for another factor.
         steps[np.abs(joint[:-1]) > _SWALLOWS] = np.nan
         verdict = classifier.verdict(record.name, classifier.joint_of_row(X), rule)
-        target = classifier.schema.target
-        yield Factors(verdict, target, classifier.values(X), joint, steps)
+        yield Factors(verdict, classifier.schema.target, classifier.values(X), joint, steps)
 
 
 # --- estimates ----------------------------------------------------------------------------

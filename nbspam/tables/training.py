@@ -357,13 +357,12 @@ def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
             raise UsageError(
                 f"--numeric {name}: another option says that it holds categories; leave out one"
             )
-    if choices.model in COUNTED:
-        said = {*columns.categorical, *columns.numeric, *values} - {columns.target}
-        if said:
-            raise UsageError(
-                f"--model {choices.model}: all columns hold counts; leave out what says that"
-                f" {min(said)} holds something else"
-            )
+    said = {*columns.categorical, *columns.numeric, *values} - {columns.target}
+    if said and choices.model in COUNTED:
+        raise UsageError(
+            f"--model {choices.model}: all columns hold counts; leave out what says that"
+            f" {min(said)} holds something else"
+        )
     if columns.structure is not None:
         check_goes_with_structure(choices)
 
@@ -491,8 +490,7 @@ def _widened(schema: Schema, records: Sequence[Record]) -> tuple[Schema, tuple[s
         if column.closed and column.levels is not None:
             check_declared(records, column.name, column.levels)
         elif column.levels is not None:
-            known = known_cells(records, column.name)
-            new = [cell for cell in known if cell not in column.levels]
+            new = [cell for cell in known_cells(records, column.name) if cell not in column.levels]
             if new:
                 column = replace(column, levels=sorted_cells([*column.levels, *new]))
                 notes.append(f"{column.name}: new values {', '.join(new)}")
