@@ -85,6 +85,7 @@ _SAME = {
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso", "tar"))
 _OFFICE = {b"word": "docx", b"xl": "xlsx", b"ppt": "pptx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
+NEED_NO_END = frozenset(("rtf", *_OFFICE.values()))
 DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", "ole", *IMAGES))
 _EXTENSION = re.compile(rb"\.([A-Za-z0-9]{1,8})\s*\Z")
 # A harmless extension stands before the real one.

@@ -286,7 +286,7 @@ def _opened(data: bytes) -> zipfile.ZipFile:
     except zipfile.BadZipFile:
         file = zipfile.ZipFile(io.BytesIO(), "w")
         for name, _, method, start, size in zip_members(data):
-            content = data[start : start + size]
+            content = b"" if method else data[start : start + size]
             if method == zipfile.ZIP_DEFLATED:
                 with suppress(zlib.error):
                     content = zlib.decompressobj(-15).decompress(data[start:], _MAX_XML)

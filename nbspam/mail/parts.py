@@ -302,8 +302,8 @@ class Parts:
         if file.names:
             self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("attached", b"\n".join(file.names)))
-        # A library needs the end of all but RTF.
-        if file.kind in attachments.DOCUMENTS and (size <= most or file.kind == "rtf"):
+        is_enough = size <= most or file.kind in attachments.NEED_NO_END
+        if file.kind in attachments.DOCUMENTS and is_enough:
             self.documents.append((file.kind, data[:most]))
 
     def read_card(self, body: _Body) -> None:

@@ -119,7 +119,12 @@ def test_a_large_file_is_looked_at_in_part():
 
 @pytest.mark.parametrize(
     ("start", "size", "is_asked"),
-    [(PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True)],
+    [
+        (PNG, 2 << 20, False),
+        (PNG, 1 << 20, True),
+        (b"{\\rtf1 ", 2 << 20, True),
+        (zipped("word/document.xml"), 2 << 20, True),
+    ],
 )
 def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
     asked = Document("asked", [], hidden="unseen")
@@ -308,9 +313,11 @@ def test_a_damaged_or_encrypted_document_is_read_as_far_as_it_goes():
     data = packed(dict.fromkeys(("word/document.xml", "word/header1.xml"), XML.encode()), "zip")
     directory = data.index(b"PK\1\2")
     broken = data[: directory + 16] + b"sum?" + data[directory + 20 :]
-    for file, facts in ((data[:directory], ()), (broken, ("attached-unreadable",))):
+    torn = data[:50] + b"\xff" * 20 + data[70:directory]
+    for file, facts in ((torn, ()), (data[:directory], ()), (broken, ("attached-unreadable",))):
         found = read_document("docx", file)
         assert ("cheap pills & more" in found.text, found.facts) == (True, facts)
+        assert found.text.isascii()  # and has no compressed data
     locked = zipped("content.xml", "META-INF/manifest.xml", data=b"<manifest:encryption-data/>")
     assert read_document("odf", locked) == Document("", [], ("encrypted",))
 
