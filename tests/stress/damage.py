@@ -81,7 +81,11 @@ def damage_bytes(times, seed, folder):
         for name, data in whole.items():
             Path(name).write_bytes(data)
         victim = rng.choice(list(whole))
-        data = mutated_bytes(rng, whole[victim], 1)
+        data = bytearray(whole[victim])
+        if n % 2:
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        else:
+            data = mutated_bytes(rng, data, 1)
         Path(victim).write_bytes(data[: rng.randrange(len(data))] if n % 4 == 0 else data)
         what = f"{n}, {'journal' if victim != path else 'model'}"
         here, said = attempt(path, names)
