@@ -145,10 +145,9 @@ def sent_mail_of(messages: Iterable[SentMessage]) -> SentMail:
 
 def _ordered(facts: Keys, when: Integers, sent: Keys) -> SentMail:
     """Return the facts in order, each of a message once, with the earliest time of its copies."""
-    _, message = np.unique(sent, return_inverse=True)
-    earliest: Any = np.full(len(sent), _LATEST, np.uint32)
-    np.minimum.at(earliest, message, when)
-    when = earliest[message]
+    order = np.lexsort((when, sent))
+    facts, when, sent = facts[order], when[order], sent[order]
+    when = when[np.searchsorted(sent, sent)]
     order = np.lexsort((sent, when, facts))
     facts, when, sent = facts[order], when[order], sent[order]
     is_new = np.ones(len(facts), np.bool_)
