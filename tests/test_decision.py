@@ -136,6 +136,7 @@ AB = ["a", "b"]
         ({"actions": ["a", ""], "loss": ROWS}, "different names"),
         ({"actions": "ab", "loss": ROWS}, "different names"),
         ({"actions": AB, "loss": [[0, 1], [1, 0]]}, "exactly the classes ham, spam"),
+        ({"actions": AB, "loss": {"ham": [0, 1]}}, "exactly the classes"),
         ({"actions": AB, "loss": {**ROWS, "eggs": [1, 1]}}, "exactly the classes"),
         ({"actions": ["a"], "loss": ROWS}, '"loss" of ham is not a list of 1 numbers'),
         *(

@@ -200,6 +200,7 @@ MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
     (b"Subject: x", "", ()),
     (b"\xef\xbb\xbfSubject: x\r\n\r\nhi", "hi", ()),
     (b"<html><b>hi</b>", "hi", ("no-headers",)),
+    (b"Subject: x\n\n<!DOCTYPE HTML><b>hi", "hi", ()),
     (b"Subject: x\nContent-Type: text/plain\n\n<html>", "<html>", ()),
     (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
     (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
@@ -243,6 +244,7 @@ RUSSIAN = "привет".encode("koi8-r")
     (b"text/html; charset=koi8-r", b"<meta charset=utf-8>" + RUSSIAN, "привет"),
     (b"text/html", b"<meta charset='utf-7'>+AGE-", "+AGE-"),
     (b"text/html", b"<meta charset=UTF-16LE>buy pills", "buy pills"),
+    (b"text/html", b"<meta charset=unicode>buy  pills", "buy  pills"),
     (b"text/html", b" " * 1024 + b"<meta charset=koi8-r>caf\xe9", "café"),
 ])  # fmt: skip
 def test_html_can_declare_its_charset_near_its_beginning_only(content_type, html, text):
