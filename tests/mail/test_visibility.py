@@ -241,6 +241,7 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
     (".x ~ p {display:none}", "<p>a<b class=x></b><p>b<hr class=x><p>no<p>no", "a b", "no no"),
     ("p:is(.x, .y), i:not(.x, #y) {display:none}", "<p class=y>no<p>a<i>no</i>", "a", "no no"),
     ("p:not(.y) {display:none}", "<p class=y>a<p>no", "a", "no"),
+    (".x p:first-child {display:none}", "<b class=x><p>no<p>a</b>", "a", "no"),
     ("P[data-x] {display:none}", "<p DATA-X>no</p><p data-y>a", "a", "no"),
     (r"/* i */ .\78 {display:none}", "<p class='y\nx'>no<p class='x\vy'>a", "a", "no"),
     ("p:not(:hover, [title]) {display:none}", "<p>no<p title=x>a", "a", "no"),

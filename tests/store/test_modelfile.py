@@ -598,6 +598,7 @@ HOSTILE = {
     "array of objects": GOOD.replace(text("i8"), text("O8")),
     "array of text": GOOD.replace(text("i8"), text("U9")),
     "odd byte order": GOOD.replace(text("<"), text("O")),
+    "odd order": GOOD.replace(text("C"), text("K")),
     "shape negative": with_shape(whole(-1)),
     "shape that overflows": with_shape(*[whole(2**62)] * 3),
     "shape beyond all numbers": with_shape(whole(0), whole(2**63)),
