@@ -85,6 +85,8 @@ class MilterConnection(Connection):
         if self.pending is not None:
             # What follows a message's end waits for the verdict, and its sender, too.
             self.transport.pause_reading()
+        elif self.heard_all and not self.closes:
+            self.cut_short()
 
     def in_spite_of_memory(self, work: Callable[..., object], *arguments: bytes) -> None:
         """Do a piece of work; if memory runs out, drop the message and go on.
@@ -291,7 +293,7 @@ class MilterConnection(Connection):
         """Answer a message's end, and go on with the next one."""
         self.transport.write(answer)
         self.forget()
-        if self.desk.ends or self.crowded or self.heard_all:
+        if self.desk.ends or self.crowded:
             self.close()
             return
         self.expect_packet()

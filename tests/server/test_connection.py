@@ -111,6 +111,7 @@ async def test_a_byte_at_a_time_gives_the_same_answer():
         (SpamdConnection, check(SPAM, "PROCESS"), 1),
         (RspamdConnection, chunked, 1),
         (MilterConnection, OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"), 2),
+        (MilterConnection, OFFER + 5 * milter_mail(SPAM) + OFFER, 5),
     ):
         singly = [stream[i : i + 1] for i in range(len(stream))]
         answer, seen = await converse(kind, singly, True)
