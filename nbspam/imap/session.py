@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
 from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
-from nbspam.imap.troubles import CLOSED, AccountRefusedError, asking, refused_login
+from nbspam.imap.troubles import AccountRefusedError, asking, refused_login
 
 # Of one FETCH of messages, at most.  The first one of a connection is small, and each next one
 # twice as large, so that a connection is of use even if its server closes it after some bytes.
@@ -453,10 +453,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 if wake.fileno() in ready or not ready:
                     break
                 wire.begin_answer()
-                n_before = wire.n_read
-                changed = any(map(_is_change, client.idle_check(0)))
-                if wire.n_read == n_before:
-                    raise wire.abort(CLOSED)
+                if not (answers := client.idle_check(0)):  # TLS has a part of one, or an end
+                    break
+                changed = any(map(_is_change, answers))
             client.idle_done()
 
 

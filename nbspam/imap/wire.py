@@ -45,7 +45,6 @@ class Wire(imaplib.IMAP4):
         self._context, self._timeouts = context, timeouts
         self._buffer = bytearray()
         self._read_from: socket.socket | None = None
-        self.n_read = 0  # bytes since the beginning
         self.begin_answer()
         super().__init__(host, port, timeouts.connect)
 
@@ -116,7 +115,6 @@ class Wire(imaplib.IMAP4):
             raise self.abort(NOTHING_SAID) from None
         if not data:
             raise self.abort(CLOSED)
-        self.n_read += len(data)
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             raise self.abort(f"an answer of more than {MOST_BYTES:,} bytes")

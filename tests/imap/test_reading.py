@@ -414,13 +414,18 @@ def test_the_junk_folder_of_others_is_not_taken(namespaces, name, junk, server):
         assert found.name_of("New", [name]) == f"{prefix}New"
 
 
-def test_what_a_server_says_before_it_lets_us_wait_is_no_refusal(server, monkeypatch):
-    monkeypatch.setattr(
-        ImapHandler, "do_idle", lambda *_: b"* OK hm\r\n* 1 EXISTS\r\n+ idling\r\n"
-    )
+def test_what_a_server_says_while_we_wait_is_no_refusal_and_no_end(server, monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs, AccountSession(imap_url(server.url()), book_of()) as found:
         found.open("INBOX")
+        found.uids()
+        with monkeypatch.context() as patch:  # a part of a TLS record
+            patch.setattr(wire.WireClient, "idle_check", lambda *_: [])
+            threading.Timer(0.1, server.put, ("INBOX", ham(0))).start()
+            found.wait(60.0, ours)
+        assert found.open("INBOX").n_messages == 1
+        said = b"* OK hm\r\n* 1 EXISTS\r\n+ idling\r\n"
+        monkeypatch.setattr(ImapHandler, "do_idle", lambda *_: said)
         found.uids()
         found.wait(60.0, ours)  # not a second: there is new mail
         server.answers["IDLE"] = [b"TAG NO [LIMIT] no\r\n", b"TAG BAD no\r\n", b"* BYE bye\r\n"]
