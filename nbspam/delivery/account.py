@@ -212,7 +212,7 @@ class AccountSorter:
         numbers = self.session.numbers(self._others)
         for folder, (validity, following) in list(numbers.items()):
             # A folder that is new since the last look may have been made for such a message.
-            was_validity, first = before.get(folder, (validity, 1 if before else following))
+            was_validity, first = before.get(folder, (validity, 1))
             first = first if was_validity == validity else 1
             if not gone or following <= first:
                 continue
@@ -223,7 +223,9 @@ class AccountSorter:
                 continue
             uids = [uid for uid in self.session.uids("UID", f"{first}:*") if uid >= first]
             moved = self._look.heads(uids[-_MOST_NEW:], "ham")
-            self._lessons += [(each, "ham") for each in moved if each.digest in gone]
+            found = [(each, "ham") for each in moved if each.digest in gone]
+            self._lessons += found
+            gone -= {each.digest for each, _ in found}  # labels of Gmail show it in more folders
         return numbers
 
     def _note_elsewhere(self, numbers: dict[str, tuple[int, int]]) -> None:
