@@ -338,7 +338,7 @@ def token_weights(classifier: "Classifier | FeatureClassifier") -> Floats | Floa
 def strongest_tokens(
     classifier: "Classifier | FeatureClassifier", n: int, with_runs: bool = False
 ) -> dict[str, list[StrongToken]]:
-    """Return for each class the n tokens that are the strongest evidence for it, best first.
+    """Return for each class at most n tokens, the strongest evidence for it, best first.
 
     with_runs: also runs of characters, which repeat the evidence of the words they stand in.
     """
@@ -360,5 +360,6 @@ def strongest_tokens(
                 tuple(float(count) for count in table.feature_count[j]),
             )
             for j in columns.tolist()
+            if odds[j] >= 0
         ]
     return strongest

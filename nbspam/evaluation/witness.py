@@ -162,7 +162,7 @@ class Witness:
 
 
 def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[StrongToken]]:
-    """Return for each class the n values that are the strongest evidence for it, best first.
+    """Return for each class at most n values, the strongest evidence for it, best first.
 
     Values are categories or intervals; the log-odds are of shares of rows, by Laplace's rule,
     whatever the classifier's own model is.
@@ -184,6 +184,7 @@ def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[Stro
         name: [
             StrongToken(names[j], float(odds[j, k]), tuple(counts[j].tolist()))
             for j in np.argsort(-odds[:, k], kind="stable")[:n].tolist()
+            if odds[j, k] >= 0
         ]
         for k, name in enumerate(classifier.classes)
     }

@@ -338,4 +338,5 @@ def test_rows_have_their_values(tmp_path):
     assert "words of the text" not in html
     # Of 8 good melons 7 are clear, of 9 others 2; by Laplace's rule for three textures.
     strongest = "纹理=清晰", pytest.approx(log((7 + 1) / (8 + 3) / ((2 + 1) / (9 + 3)))), (2, 7)
-    assert strongest_values(classifier, 1)["是"] == [strongest]
+    values = strongest_values(classifier, 99)["是"]
+    assert (values[0], values[-1].weight >= 0) == (strongest, True)
