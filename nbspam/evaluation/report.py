@@ -258,7 +258,7 @@ def _confusion_text(evaluation: Evaluation) -> str:
             f"{count:>9,}  {left(answers[truth], LABEL_WIDTH)}  called  {answers[answer]}\n"
             for count, truth, answer in confusions(evaluation.confusion)[:N_CONFUSIONS]
         )
-        return _shares_matrix(evaluation, answers) + "".join(worst)
+        return "\n".join(filter(None, [_shares_matrix(evaluation, answers), "".join(worst)]))
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
     rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
@@ -272,18 +272,18 @@ def _shares_matrix(evaluation: Evaluation, answers: list[str]) -> str:
     Columns have numbers in place of names.  It is empty if names would get less than _SHORT
     columns, or numbers more than two digits.
     """
-    width = _WIDTH - 1 - 3 * len(answers) - 3
+    width = _WIDTH - 3 - 1 - 3 * len(answers)
     if width < _SHORT:
         return ""
-    text = "class, % by answer".ljust(width + 3)[: width + 3]
+    text = "class, % by answer".ljust(width + 3)[: width + 3] + " "
     text += "".join(f"{n:>3}" for n in range(1, len(answers) + 1)) + "\n"
     for n, name in enumerate(answers, 1):
-        line = f"{n:>2} {left(clipped(name, width), width)}"
+        line = f"{n:>2} {left(clipped(name, width), width)} "
         if n <= len(evaluation.confusion):
             counts = evaluation.confusion[n - 1]
             line += "".join(f"{_percent_of(k, counts.sum()):>3}" for k in counts.tolist())
         text += line.rstrip() + "\n"
-    return text + "\n"
+    return text
 
 
 def _percent_of(part: int, whole: int) -> str:

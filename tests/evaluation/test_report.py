@@ -168,7 +168,7 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
 
 
 def test_a_matrix_in_per_cent_fits_or_is_left_out():
-    names = [f"新闻组.number.{i}" for i in range(20)]
+    names = [f"新闻组.numbers.{i}" for i in range(20)]
     confusion = np.diag(np.full(20, 200))
     confusion[3, 4], confusion[5, 6], confusion[7, 7], confusion[7, 0] = 50, 1, 0, 3
     text = text_of(confusion, names)
@@ -176,13 +176,13 @@ def test_a_matrix_in_per_cent_fits_or_is_left_out():
 
     assert head.split()[-20:] == [str(n) for n in range(1, 21)]
     assert len({columns(line) for line in (head, *rows)}) == 1
-    assert columns(head) <= 79
+    assert columns(head) <= 80
     cells = [[row[-60:][3 * k : 3 * k + 3].strip() for k in range(20)] for row in rows]
     # Of class 3 (row 4) 200 of 250 are right; 1 of 201 rounds to 0, and is none; 200 to 99.
     assert cells[3][3:5] == ["80", "20"]
     assert cells[5][5:7] == ["99", "0"]
-    assert cells[7] == ["100", *["."] * 19]
-    assert cells[0][0] == "100"
+    assert rows[7].split()[-20:] == ["100", *["."] * 19]
+    assert "\n\n\n" not in text_of(np.diag(np.full(20, 200)), names)
     assert [row.split()[0] for row in rows] == [str(n) for n in range(1, 21)]
 
 
