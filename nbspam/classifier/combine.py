@@ -284,7 +284,8 @@ def log_odds(
     known = count.any(axis=0)
     alpha = _ALPHA.take(groups)
     likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
-    odds = likelihood[1] - likelihood[0]
+    # Rounded, because what is equal except in its last digit is added up in any order.
+    odds = np.round(likelihood[1] - likelihood[0], 9)
     return np.where(known & (np.abs(odds) >= BAND.take(groups)), odds, 0.0)
 
 
@@ -483,7 +484,8 @@ def tempered(score: Floats, share: Floats, usual: float) -> Floats:
     if not len(share) or share.max() <= usual:
         return score
     nearest = np.clip(score, *UNCERTAIN)
-    return np.asarray(nearest + (score - nearest) / doubt(share, usual))
+    drawn = nearest + (score - nearest) / doubt(share, usual)
+    return np.where(share > usual, drawn, score)
 
 
 def doubt(share: Floats, usual: float) -> Floats:

@@ -46,6 +46,9 @@ def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, mail_cl
     bulk = [answer.joint for answer in classifier.answers(items)]
 
     assert np.array_equal(bulk, [answer.joint for answer in classifier.answers(items, 2)])
+    # In other chunks, too: words whose log-odds differ in the last digit are added up alike.
+    parts = [classifier.judge(items[start : start + 50]).joint for start in range(0, 600, 50)]
+    assert np.array_equal(bulk, np.concatenate(parts))
     for item, joint in list(zip(items, bulk, strict=True))[::40]:
         (alone,) = classifier.answers([item])
         assert alone.joint == pytest.approx(joint, abs=1e-9)
