@@ -71,7 +71,7 @@ def test_the_docstring_of_an_estimator_has_an_example_and_leads_to_all_parameter
     made = estimator_class(name)
     read = [made.__name__]
     for each in read:
-        named = re.findall(r"`(\w+)`", classes[each].__doc__)
+        named = re.findall(r"`(?:\w+\.)?(\w+)`", classes[each].__doc__)
         read += [other for other in named if other in classes and other not in read]
     told = " ".join(classes[each].__doc__ for each in read)
 
