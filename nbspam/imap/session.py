@@ -33,13 +33,22 @@ _WINDOW = 10_000
 _MOST_FOLDERS = 10_000
 _NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 _MOST_NAMES = 8  # that are repeated when a folder is not there
-_SPECIAL = {
-    "junk": (b"\\Junk", ("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail")),
-    "trash": (b"\\Trash", ("trash", "deleted items", "deleted messages", "bin", "deleted")),
-    "sent": (b"\\Sent", ("sent", "sent items", "sent messages", "sent mail")),
-    "archive": (b"\\Archive", ("archive", "archives")),
-    "drafts": (b"\\Drafts", ("drafts", "draft")),
-    "all": (b"\\All", ("all mail",)),
+# The usual ends of folders' names by use, likelier ones first; Outlook writes them in the language
+# of its user.
+_USUAL_NAMES = {
+    "junk": (
+        *("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail", "junk-e-mail"),
+        *("courrier indésirable", "correo no deseado", "posta indesiderata", "ongewenste e-mail"),
+    ),
+    "trash": (
+        *("trash", "deleted items", "deleted messages", "bin", "deleted", "gelöschte elemente"),
+        *("papierkorb", "éléments supprimés", "corbeille", "elementos eliminados", "papelera"),
+        *("posta eliminata", "cestino", "verwijderde items", "prullenbak", "已删除邮件"),
+    ),
+    "sent": ("sent", "sent items", "sent messages", "sent mail"),
+    "archive": ("archive", "archives"),
+    "drafts": ("drafts", "draft"),
+    "all": ("all mail",),
 }
 INBOX = "INBOX"
 _MOST_REFUSED = 100  # messages that a server may refuse before it counts as refusing all
@@ -51,7 +60,7 @@ class AccountFolder(NamedTuple):
     """A folder of an account."""
 
     name: str  # as people see it
-    use: str = ""  # a key of _SPECIAL, or ""
+    use: str = ""  # a key of _USUAL_NAMES or ""
 
 
 class OpenFolder(NamedTuple):
@@ -179,7 +188,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     # ---- folders ----
 
     def folders(self) -> list[AccountFolder]:
-        """Return the folders that hold messages, each with its use; the account's own first."""
+        """Return the folders that hold messages, the likeliest one of each use before others."""
         with asking(self.url, "LIST"):
             if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
                 imap = self._client.wire
@@ -188,10 +197,10 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 listed = self._client._proc_folder_list(lines)
             else:
                 listed = self._client.list_folders()
-            found = [
-                ({_text(flag).lower() for flag in flags}, _text(delimiter or b""), str(name))
-                for flags, delimiter, name in listed
-            ]
+            found = []
+            for flags, delimiter, name in listed:
+                end = str(name).lower().rpartition(_text(delimiter or b"\0"))[2]
+                found.append(({_text(flag).lower() for flag in flags}, end, str(name)))
         if len(found) > _MOST_FOLDERS:
             raise InputError(
                 f"{self.url.account}: more than {_MOST_FOLDERS:,} folders; check the server"
@@ -200,24 +209,15 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         found.sort(key=lambda each: (not self._is_own(each[2]), each[2]))
         held = [each for each in found if not each[0] & {"\\noselect", "\\nonexistent"}]
         own = [each for each in held if self._is_own(each[2])]
-        uses: dict[str, str] = {}
-        for use, (flag, names) in _SPECIAL.items():
-            told = [name for flags, _, name in own if flag.lower().decode() in flags]
-            usual = [
-                name
-                for known in names
-                for _, delimiter, name in own
-                if name not in uses and name.lower().split(delimiter or None)[-1:] == [known]
-            ]
-            for name in told or usual[:1]:
-                uses.setdefault(name, use)
-        return [AccountFolder(name, uses.get(name, "")) for _, _, name in held]
+        uses = {name: use for use in _USUAL_NAMES for flags, _, name in own if f"\\{use}" in flags}
+        for use, words in _USUAL_NAMES.items():
+            for word in words:
+                uses |= {name: use for _, end, name in own if end == word and name not in uses}
+        uses |= {name: "" for *_, name in held if name not in uses}
+        return [AccountFolder(*each) for each in uses.items()]
 
     def junk_folder(self, folders: Collection[AccountFolder], named: str | None) -> str | None:
-        """Return the folder for spam, by the name that its user gave or by its use, or None.
-
-        folders: all of the account.
-        """
+        """Return the folder for spam among all, by its user's name for it or its use, or None."""
         if named:
             return self.name_of(named, [each.name for each in folders])
         return next((each.name for each in folders if each.use == "junk"), None)
@@ -281,7 +281,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         except AccountRefusedError as error:
             if error.code != "NONEXISTENT":
                 raise
-            names = [each.name for each in self.folders()]
+            names = sorted(each.name for each in self.folders())
             if folder in names:
                 raise AccountRefusedError(
                     f"{self.url.account}: {folder}: the server does not open it; try again later"

@@ -369,12 +369,13 @@ def test_tls_is_asked_for_and_verified(server, nbspam, trained, monkeypatch):
 
 
 def test_folders_are_found_by_their_use_or_usual_names(server):
-    names = ("INBOX/Archive", "Sent Items", "Spam", "x")
+    names = ("INBOX/Archive", "Sent Items", "A/Spam", "x", "Gelöschte Elemente")
     server.folders |= {name: FakeFolder(30 + n) for n, name in enumerate(names)}
     with opened(server) as found:
         uses = {each.name: each.use for each in found.folders() if each.use}
     assert uses == {
         "Junk": "junk", "Trash": "trash", "Sent Items": "sent", "INBOX/Archive": "archive",
+        "A/Spam": "junk", "Gelöschte Elemente": "trash",
     }  # fmt: skip
     server.after = AFTER.replace("SPECIAL-USE", "")
     server.folders["Junk"].use = ""

@@ -80,6 +80,7 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
         (S[0], "Junk", "Made first", "ham"),
         (S[0], "Junk", "Trash", None), (S[0], "Junk", "Junk/old", None),
         (H[0], "INBOX", "Trash", None), (H[0], "INBOX", "Archive", None),
+        (S[0], "Junk", "Papierkorb", None), (S[0], "Junk", "Spam", None),
     ],
 )  # fmt: skip
 def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box, monkeypatch):
