@@ -238,8 +238,6 @@ def asked_with(nbspam, server, *options, folder="INBOX"):
     [
         ("--password-command", "exit 3", "--password-command: exit status 3; run it yourself"),
         ("--password-command", "true", "--password-command: printed nothing in its first line"),
-        ("--password-command", "echo wrong", "user or password is refused; check both"),
-        ("--token-command", "echo old", "the access token is refused or has expired"),
         ("--password-command", "sleep 9", "--password-command: no answer in 0 seconds"),
         ("--tls-ca", "/none/x", "--tls-ca /none/x: No such file or directory; give a"),
     ],
@@ -258,7 +256,7 @@ def test_wrong_secrets_are_one_line(option, command, words, server, nbspam, trai
             for way in ("AUTH=XOAUTH2", "AUTH=OAUTHBEARER")
         ),
         # A password in any alphabet, where there is only the oldest way.
-        ("", (), ("--password-command", "echo wröng"), "user or password is refused"),
+        ("", (), ("--password-command", "echo wröng"), "password is refused; check both"),
     ],
 )
 def test_a_token_or_a_password_logs_in(before, right, wrong, words, nbspam, trained):
@@ -285,13 +283,11 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({}, "Jnk", "Jnk: no such folder; there is Junk"),
         ({}, "", "names no folder; add one, such as"),
         ({}, "Trash", "no messages found; name another folder"),
-        ({"UID SEARCH": b"TAG NO no\r\n"}, "INBOX", "the server refuses SEARCH"),
-        ({"UID SEARCH": b"TAG BAD it's no\r\n"}, "INBOX", "refuses SEARCH (it's no); check"),
+        ({"UID SEARCH": b"TAG BAD it's no\r\n"}, "INBOX", "the server refuses SEARCH (it's no);"),
         ({"EXAMINE": b"TAG NO [LIMIT] x\r\n"}, "INBOX", "is busy (LIMIT); try again"),
         ({"UID SEARCH": b"* SEARCH x\r\nTAG OK done\r\n"}, "INBOX", "that is no IMAP"),
         ({"UID FETCH": b"TAG BAD no\r\n"}, "INBOX", "FETCH command error: BAD no); check"),
         ({"UID FETCH": BUSY}, "INBOX", "is busy (too many connections)"),
-        ({"UID FETCH": b"* BYE\r\n"}, "INBOX", "connection lost"),
         ({"UID FETCH": b"* BYE %bx\r\n" % (b'b"' * 50_000)}, "INBOX", "connection lost"),
         ({"UID FETCH": b"* 1 FETCH (X {4000000000}\r\n"}, "INBOX", "a literal of 4,0"),
         ({"UID FETCH": b"* 1 FETCH " + b"(" * 9999 + b"\r\nTAG OK\r\n"}, "INBOX", ""),
