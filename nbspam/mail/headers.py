@@ -237,18 +237,17 @@ def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
     A line begins a part (PART_BEGINS) or ends them (PART_ENDS).  There is one text more than there
     are lines.
     """
-    delimiter = b"\n--" + boundary.rstrip()
-    before, *chunks = (b"\n" + body).split(delimiter)
-    texts, kinds = [[before]], []
-    for chunk in chunks:
-        line, _, rest = chunk.partition(b"\n")
-        kind = _EFFECT_BY_END.get(line.strip())
-        if kind is None:  # a longer boundary that begins like this one
-            texts[-1] += (delimiter, chunk)
-        else:
+    text, delimiter = b"\n%b\n" % body, b"\n--" + boundary.rstrip()
+    kinds, texts, start, after = [], [], 0, 0
+    while (place := text.find(delimiter, after)) >= 0:
+        after = place + len(delimiter)
+        end = text.index(b"\n", after)
+        kind = _EFFECT_BY_END.get(text[after:end].strip())
+        if kind is not None:  # otherwise a longer boundary begins like this one
             kinds.append(kind)
-            texts.append([rest])
-    return kinds, [b"".join(pieces) for pieces in texts]
+            texts.append(text[start:place])
+            start = end if text.startswith(delimiter, end) else end + 1
+    return kinds, [*texts, text[start:-1]]
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:

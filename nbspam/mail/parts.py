@@ -6,7 +6,7 @@ A part too deep or beyond the limit of parts is read as raw text, not left out.
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
@@ -357,7 +357,8 @@ class Parts:
         parts = [inside._replace(data=bodies[i]) for i in taken]
         if len(taken) < len(bodies):
             self.defects.add("too-many-parts")
-            rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
+            gaps = pairwise((-1, *taken, len(bodies)))
+            rest = b"\n\n".join([b"\n\n".join(bodies[i + 1 : j]) for i, j in gaps if j > i + 1])
             parts.append(inside._replace(data=rest, head=_NO_HEAD))
         if len(parts) > 1 and body.kind == b"multipart/alternative":
             parts = [

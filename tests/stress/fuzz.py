@@ -104,7 +104,8 @@ class Checker:
         self.mail = _classifier(items)
         self.few = items[:: 1 + len(items) // 100]
         self.before = self.mail.judge(self.few).joint
-        self.shared = tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory_disk())
+        memory_disk = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        self.shared = tempfile.TemporaryDirectory(prefix="fuzz-", dir=memory_disk)
 
     @cached_property
     def folder(self):
@@ -336,10 +337,6 @@ def _allowed(things):
     with suppress(NbspamError):
         found.extend(islice(things, 1000))
     return found
-
-
-def _memory_disk():
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def with_crlf(data):
