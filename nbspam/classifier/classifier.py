@@ -355,9 +355,7 @@ def strongest_tokens(
         columns = kept[np.argsort(-odds[kept], kind="stable")[:n]]
         strongest[name] = [
             StrongToken(
-                table.vocabulary.text(j),
-                float(odds[j]),
-                tuple(float(count) for count in table.feature_count[j]),
+                table.vocabulary.text(j), float(odds[j]), tuple(map(float, table.feature_count[j]))
             )
             for j in columns.tolist()
             if odds[j] >= 0

@@ -411,10 +411,9 @@ def _rows(explanation: Explanation) -> tuple[EvidenceRow, ...]:
     strongest = explanation.strongest(N_ROWS)
     rest = explanation.evidence[len(strongest) :]
     rows = [EvidenceRow(e.token, e.contribution, _GROUP_NAMES[e.group]) for e in strongest]
-    rows.append(EvidenceRow("the constant, before any evidence", explanation.constant))
     if rest:
-        what = f"{len(rest):,} more"
-        rows.append(EvidenceRow(what, sum(each.contribution for each in rest)))
+        rows.append(EvidenceRow(f"{len(rest):,} more", sum(e.contribution for e in rest)))
+    rows.append(EvidenceRow("the constant, before any evidence", explanation.constant))
     return _exact(rows, explanation.score)
 
 
@@ -431,11 +430,12 @@ def _kinds(explanation: Explanation) -> tuple[EvidenceRow, ...]:
 def _exact(rows: list[EvidenceRow], score: float) -> tuple[EvidenceRow, ...]:
     """Return rows that add up to the score, all of them rounded to two digits.
 
-    The last row takes the remainder of rounding.
+    The row before the constant, which is last, takes the remainder of rounding.
     """
     values = [row.nats for row in rows]
     if not all(map(isfinite, [*values, score])) or max(map(abs, values)) > 1e6:
         return tuple(rows)
     rounded = [round(value, 2) for value in values]
-    rounded[-1] = round(round(score, 2) - sum(rounded[:-1]), 2)
+    place = max(len(rows) - 2, 0)
+    rounded[place] = round(rounded[place] + round(score, 2) - sum(rounded), 2)
     return tuple(row._replace(nats=value) for row, value in zip(rows, rounded, strict=True))
