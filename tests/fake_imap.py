@@ -62,6 +62,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         }
         self.namespaces = '(("" "/")) NIL NIL'
         self.greeting = b"* OK hello\r\n"
+        self.permanent = r"* OK [PERMANENTFLAGS (\Seen \Deleted \*)] ok"
         self.answers, self.refused, self.asked, self.n_logins = {}, {}, [], 0
         self.cut_before, self.cut_after, self.cut_bytes = set(), set(), None
         self.tokens = {"good-token"}
@@ -259,7 +260,7 @@ class ImapHandler(socketserver.StreamRequestHandler):
         keywords = sorted({f for m in place.messages for f in m.flags if f[0] != "\\"})
         flags = " ".join([r"\Seen \Deleted", *keywords])
         lines = [f"* {len(place.messages)} EXISTS", "* 0 RECENT", f"* FLAGS ({flags})"]
-        lines.append(rf"* OK [PERMANENTFLAGS ({flags} \*)] ok")
+        lines.append(self.server.permanent)
         if place.validity:
             lines.append(f"* OK [UIDVALIDITY {place.validity}] ok")
         lines.append(f"* OK [UIDNEXT {place.following}] ok")

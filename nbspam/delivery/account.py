@@ -375,7 +375,7 @@ class AccountSorter:
                 f"{self.account.url.account}: the server cannot move a message alone, so spam gets"
                 f" the keyword {JUNK}"
             )
-        if not self.session.folder.takes_keywords:
+        if not self.session.folder.settable & {JUNK.lower(), "\\*"}:
             raise AccountRefusedError(
                 f"{self.account.url.account}: {self.inbox} takes no keywords; sort without --tag"
             )

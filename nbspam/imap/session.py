@@ -71,7 +71,7 @@ class OpenFolder(NamedTuple):
     n_messages: int
     following: int  # UIDNEXT; 0 if the server does not state it
     keywords: frozenset[str]  # that its messages may have, in small letters
-    takes_keywords: bool  # any new one may be set
+    settable: frozenset[str]  # flags and keywords, in small letters; \\* is any new keyword
 
 
 class MessageHead(NamedTuple):
@@ -124,7 +124,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         except BaseException:
             self.close()
             raise
-        self.folder = OpenFolder("", 0, 0, 0, frozenset(), False)  # none is open yet
+        self.folder = OpenFolder("", 0, 0, 0, frozenset(), frozenset())  # none is open yet
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
         self._at_once = _FIRST_BYTES  # of several messages that are fetched together
         self.refused: dict[ImapUrl, str] = {}  # messages that the server does not show, and why
@@ -267,7 +267,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         try:
             with asking(self.url, "SELECT", folder):
                 found = self._client.select_folder(folder, readonly=not writes)
-                permanent = _flags(found.get(b"PERMANENTFLAGS"))
+                permanent = _flags(found.get(b"PERMANENTFLAGS", (b"\\*",)))  # RFC 3501, 7.1
                 flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
@@ -275,7 +275,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                     int(found.get(b"EXISTS", 0)),
                     int(found.get(b"UIDNEXT", 0)) % _NUMBERS,
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
-                    "\\*" in permanent,
+                    permanent,
                 )
             return self.folder
         except AccountRefusedError as error:

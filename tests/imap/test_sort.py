@@ -638,18 +638,14 @@ def test_what_cannot_be_sorted_is_one_line(box, nbspam, tmp_path, monkeypatch):
     assert complains(nbspam("sort", url), 2, "but the labels are ham, spam, work")  # without mail
 
 
-def test_an_inbox_that_takes_no_keywords_or_may_only_be_read_is_one_line(box, nbspam, monkeypatch):
+def test_an_inbox_that_takes_no_keywords_or_may_only_be_read_is_one_line(box, nbspam):
     box.put("INBOX", S[0])
-    opened = session.AccountSession.open
-
-    def without(self, *words, **more):
-        self.folder = opened(self, *words, **more)._replace(takes_keywords=False)
-        return self.folder
-
-    with monkeypatch.context() as patch:
-        patch.setattr(session.AccountSession, "open", without)
-        status, _, err = nbspam("sort", "--tag", box.server.url())
+    box.server.permanent = r"* OK [PERMANENTFLAGS (\Seen)] these"
+    status, _, err = nbspam("sort", "--tag", box.server.url())
     assert complains((status, "", err), 1, "INBOX takes no keywords; sort without --tag")
+    for box.server.permanent in (r"* OK [PERMANENTFLAGS ($Junk)] this one", "* OK not stated"):
+        assert box.sort(tags=True).judged == [("spam", "$Junk")]
+        box.put("INBOX", S[1])
     box.server.answers["SELECT"] = b"* 0 EXISTS\r\n* OK [READ-ONLY] x\r\nTAG OK [READ-ONLY] y\r\n"
     assert complains(nbspam("sort", box.server.url()), 1, "may only be read; ask for the right")
     assert nbspam("sort", "--dry-run", box.server.url())[0] == 0
