@@ -14,12 +14,12 @@ fi >"$work/lowest"
 cd "$work"
 "$work/venv/bin/nbspam" --help >/dev/null
 "$work/venv/bin/nbspam" --version
+site=$(echo "$work"/venv/lib/python*/site-packages)
 # Type checkers read this package's annotations only if it says so.
-"$work/venv/bin/python" -I -c '
-import nbspam, pathlib
-assert pathlib.Path(nbspam.__file__).with_name("py.typed").exists(), "py.typed is not installed"'
-# The templates of pages are installed, too.
-"$work/venv/bin/nbspam" eval "$mails" --cv 2 --report "$work/page.html" >/dev/null
+[ -e "$site/nbspam/py.typed" ] || { echo "py.typed is not installed" >&2; exit 1; }
+# The templates of pages are installed, too, and found in a zip file of the package.
+(cd "$site" && "$work/venv/bin/python" -m zipfile -c "$work/zip" nbspam)
+PYTHONPATH="$work/zip" "$work/venv/bin/nbspam" eval "$mails" --cv 2 --report "$work/page.html" >/dev/null
 grep -q "How good is this spam filter" "$work/page.html"
 # Man pages and completions are where man and the shells of this environment look for them.
 for file in man/man1/nbspam.1 man/man1/nbspam-train.1 bash-completion/completions/nbspam \

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import cache
 from math import isfinite, isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.decision import Shares, shares_of
@@ -327,33 +326,32 @@ def printable_class(name: str) -> str:
 
 # ---- pages ----
 
-_FOLDER = Path(__file__).with_name("templates")
 _MINUS = "\N{MINUS SIGN}"
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
 
 
 def render(template: str, **values: Any) -> str:
     """Return a page; template: the name of a file, values: its variables."""
-    return environment(_FOLDER).get_template(template).render(values)
+    return environment(__package__).get_template(template).render(values)
 
 
 @cache
-def environment(folder: Path) -> "Environment":
-    """Return the engine of the templates in a folder, and of reports' templates.
+def environment(package: str) -> "Environment":
+    """Return the engine of the templates of a package, and of reports' templates.
 
-    The folder's style is added to that of reports.
+    The package's style is added to that of reports.  Packages may lie in a zip file.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
+    loaders = [PackageLoader(name) for name in dict.fromkeys((__package__, package))]
     environment = Environment(
-        loader=FileSystemLoader([folder, _FOLDER]),
+        loader=ChoiceLoader(loaders[::-1]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    styles = dict.fromkeys((_FOLDER / "style.css", folder / "style.css"))
-    style = "".join(path.read_text("utf-8") for path in styles)
+    style = "".join(loader.get_source(environment, "style.css")[0] for loader in loaders)
     environment.globals["style"] = style
     environment.globals["style_hash"] = hash_of(style)
     environment.filters |= {

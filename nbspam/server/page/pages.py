@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
 from time import localtime, strftime, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
@@ -31,7 +30,6 @@ _NEWS_SECONDS = 3600  # in which a list says what was learned last
 _MAX_WORDS = 200  # characters
 SHORT_NUMBER = re.compile("[0-9]{1,9}")
 ROW_ID = re.compile("m[0-9a-f]{12}")
-_FOLDER = Path(__file__).with_name("templates")
 
 
 class View(NamedTuple):
@@ -110,8 +108,8 @@ class PageBar(NamedTuple):
 @cache
 def _templates() -> Any:
     """Return the engine of templates, with the names that all templates use."""
-    found = environment(_FOLDER)
-    found.globals["script"] = (_FOLDER / "keys.js").read_text("utf-8")
+    found: Any = environment(__package__)
+    found.globals["script"] = found.loader.get_source(found, "keys.js")[0]
     found.globals |= {"labels": LABELS, "size": PAGE_SIZE}
     found.filters |= {
         "row_id": row_id,
