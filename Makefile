@@ -73,4 +73,4 @@ golden: $(VENV)/developing ## rewrite the golden files and show what changed
 	git diff --stat -- tests/golden
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build .cache/pyc .hypothesis .pytest_cache .mypy_cache .ruff_cache
