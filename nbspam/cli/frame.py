@@ -108,10 +108,12 @@ def config_path() -> str:
 def user_folder(variable: str, default: str) -> str:
     """Return where a kind of nbspam's files is on this system.
 
-    variable: of the environment, that names the folder above.  default: that of Linux without it.
+    variable: of the environment, that names the folder above; one that is relative is ignored,
+    as freedesktop.org specifies.  default: that of Linux without it.
     """
     default = "~/Library/Application Support" if sys.platform == "darwin" else default
-    return os.path.join(os.path.expanduser(os.environ.get(variable) or default), "nbspam")
+    folder = os.path.expanduser(os.environ.get(variable, ""))
+    return os.path.join(folder if os.path.isabs(folder) else os.path.expanduser(default), "nbspam")
 
 
 def at_home(word: str) -> str:

@@ -87,7 +87,7 @@ def test_shares_and_labels_are_one_value():
 def test_the_file_is_where_each_system_keeps_them(monkeypatch):
     for platform, variables, folder in [
         ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x"),
-        ("linux", {"XDG_CONFIG_HOME": "", "HOME": "/home/ann"}, "/home/ann/.config"),
+        ("linux", {"XDG_CONFIG_HOME": "relative", "HOME": "/home/ann"}, "/home/ann/.config"),
         ("darwin", {"HOME": "/home/ann"}, "/home/ann/Library/Application Support"),
         ("darwin", {"XDG_CONFIG_HOME": "/x"}, "/x"),
     ]:
