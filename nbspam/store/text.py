@@ -61,7 +61,7 @@ def check_ours(first: bytes, name: str) -> None:
 _FORMAT = 1
 
 # The exceptions that malformed lines can cause.
-_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 Line = dict[str, Any]
 
 
@@ -160,7 +160,7 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     try:
         for number, line in enumerate(lines, 1):
             where = f"{name}: line {number}"
-            values = json.loads(line)
+            values = _object(line)
             if loader is None:
                 loader = _Loader(values)
             elif "token" in values:
@@ -176,17 +176,18 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
             raise ValueError("empty")
         return loader.classifier()
     except (*_WRONG, UsageError) as error:
-        raise InputError(
-            f"{where}: {_reason(error)}; give a file that nbspam export wrote"
-        ) from error
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        raise InputError(f"{where}: {reason}; give a file that nbspam export wrote") from error
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
-        return "not JSON"
-    if isinstance(error, KeyError):
-        return f"no {error}"
-    return str(error)
+def _object(line: bytes) -> Line:
+    try:
+        values = json.loads(line)
+    except (RecursionError, ValueError):  # also of numbers with too many digits
+        values = None
+    if not isinstance(values, dict):
+        raise ValueError("not an object in JSON")
+    return values
 
 
 class _Loader:
@@ -196,7 +197,7 @@ class _Loader:
     """
 
     def __init__(self, header: Line) -> None:
-        if not (isinstance(header, dict) and header.get("nbspam") == "model"):
+        if header.get("nbspam") != "model":
             raise ValueError("not the first line of a model")
         if header["format"] != _FORMAT:
             raise ValueError(f"format {header['format']!r}, but this program reads {_FORMAT}")

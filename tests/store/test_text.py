@@ -119,10 +119,11 @@ def with_settings(**changes):
 def test_lines_that_are_no_model_are_refused():
     for lines, complaint in (
         ([], "x: empty"),
-        ([b"{"], "x: line 1: not JSON"),
-        ([b"\xff"], "x: line 1: not JSON"),
-        ([b"[" * 100_000], "x: line 1: not JSON"),
-        ([[]], "line 1: not the first line of a model"),
+        ([b"{"], "x: line 1: not an object in JSON"),
+        ([b"\xff"], "x: line 1: not an object in JSON"),
+        ([b"[" * 100_000], "x: line 1: not an object in JSON"),
+        ([HEADER, [1]], "x: line 2: not an object in JSON"),
+        ([{}], "line 1: not the first line of a model"),
         ([{**HEADER, "format": 2}], "format 2, but this program reads 1"),
         ([{**HEADER, "classes": {"b": 1, "a": 1}}], "classes are not sorted"),
         ([{**HEADER, "classes": {"a": 1}}], "only one class"),
