@@ -284,7 +284,8 @@ def log_odds(
     known = count.any(axis=0)
     alpha = _ALPHA.take(groups)
     likelihood = np.log(count + alpha) - np.log(n + 2 * alpha)
-    # Rounded, because what is equal except in its last digit is added up in any order.
+    # Rounded: log-odds that differ in the last digit alone are added in an order that the other
+    # documents decide, and a score may not depend on them.
     odds = np.round(likelihood[1] - likelihood[0], 9)
     return np.where(known & (np.abs(odds) >= BAND.take(groups)), odds, 0.0)
 
