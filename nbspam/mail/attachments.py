@@ -108,7 +108,7 @@ _IN_OLE = {
     "EncryptedPackage".encode("utf-16-le"): "encrypted",
     "Ole10Native".encode("utf-16-le"): "embedded",
 }
-_SIGNS = {"pdf": _IN_PDF, "ole": _IN_OLE, "rtf": {b"\\objdata": "embedded"}}
+_IN_DATA = {"pdf": _IN_PDF, "ole": _IN_OLE, "rtf": {b"\\objdata": "embedded"}}
 _IN_OFFICE = {  # in the names of the parts; macros of version 4 stand in sheets
     "macros": re.compile(rb"(?i:vbaproject\.bin\Z|/macrosheets/)"),
     "embedded": re.compile(rb"/embeddings/oleObject"),
@@ -148,9 +148,9 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     facts += [f"{name}-is-{found}" for name in sorted(said) if _SAME.get(name, name) != found]
     if size > MAX_FILE:
         facts.append("too-large")
-    signs = _SIGNS.get(found, {})
+    inside = _IN_DATA.get(found, {})
     objects = b"".join(_compressed_objects(data)) if found == "pdf" else b""
-    facts += sorted({fact for sign, fact in signs.items() if sign in data or sign in objects})
+    facts += sorted({fact for sign, fact in inside.items() if sign in data or sign in objects})
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
     names: list[bytes] = []
@@ -159,14 +159,14 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         roots = {name.partition(b"/")[0] for name in names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
         facts += ["encrypted"] * is_encrypted + _facts_of_names(names, found)
-    told = [filename, *([] if found in DOCUMENTS else names)]
-    facts += ["double-extension"] * any(map(_DOUBLE.search, told))
-    facts += ["reversed-name"] * any(_REVERSED in name for name in told)
+    filenames = [filename, *([] if found in DOCUMENTS else names)]
+    facts += ["double-extension"] * any(map(_DOUBLE.search, filenames))
+    facts += ["reversed-name"] * any(_REVERSED in name for name in filenames)
     if found in ("", "svg") and b"<" in data[:_SNIFFED]:
         small = data.lower()
         facts += sorted({fact for sign, fact in _IN_HTML.items() if sign in small})
     facts.append(f"same-{sha256(data).hexdigest()[:16]}")
-    return AttachedFile(found, facts, told[1:])
+    return AttachedFile(found, facts, filenames[1:])
 
 
 def _type_of_bytes(data: bytes) -> str:

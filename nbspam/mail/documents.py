@@ -280,7 +280,7 @@ def _read_office(data: bytes) -> Document:
 
 
 def _opened(data: bytes) -> zipfile.ZipFile:
-    """Return an archive; one without its directory is put together again, as Office does it."""
+    """Return an archive; one without its directory is put together again, as Office does."""
     try:
         return zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
