@@ -170,9 +170,10 @@ class Sharer:
         """Append the next lessons of the outbox to the log; return how many there were."""
         with self.alone("sending"):
             first, last = self.outbox.awaited()
-            if first and [place for place, _ in self.log.read(last - 1, 1)] != [last]:
-                # A standby took over that lacks it, or a log that was replaced has been trimmed.
-                self.outbox.send_again("lost lesson", str(first))
+            is_there = not first or [place for place, _ in self.log.read(last - 1, 1)] == [last]
+            # A standby took over that lacks it; a log that is not read on may have trimmed it.
+            if not is_there and _is_read_on(self.outbox.place(), self.log.end()):
+                self.outbox.send_again("sent to", "0")
             waiting, origin = self.outbox.unsent(_AT_ONCE), self.outbox.origin
             if waiting:
                 host = self._name(origin)
@@ -222,15 +223,15 @@ class Sharer:
     def _checked(self, place: LogPosition) -> LogEnd:
         """Return the log's end; raises SharedLogError if it is not the one that was read."""
         end = self.log.end()
+        if _is_read_on(place, end):
+            return end
         again = "take a snapshot of another host: nbspam share join"
-        if place.log not in {"", end.identity}:
-            why = "not the log that this host has read"
-            again += ", or move MODEL.share away on the first"
-        elif place.n_read < end.n_trimmed:
+        if place.log in {"", end.identity}:
             n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             why = f"this host has not read {n_missed} that the log has removed"
         else:
-            return end
+            why = "not the log that this host has read"
+            again += ", or move MODEL.share away on the first"
         self.outbox.send_again("lost log", end.identity)
         raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
@@ -360,6 +361,11 @@ class Sharer:
         """Close log and outbox."""
         self.log.close()
         self.outbox.close()
+
+
+def _is_read_on(place: LogPosition, end: LogEnd) -> bool:
+    """Return whether a host can read on in a log: it is the same, and has what was not read."""
+    return place.log in {"", end.identity} and place.n_read >= end.n_trimmed
 
 
 # --- snapshots ----------------------------------------------------------------------------
