@@ -43,7 +43,7 @@ _GATHERED = 0.02  # seconds in which records come together before they are learn
 _PAUSE = 1.0  # seconds between attempts, and between reports
 _MOST_SAID = 10  # failures that are remembered
 _TRIM = 60.0  # seconds between trims of the log
-_QUIET = 5.0  # seconds without a record, after which reports have the model's digest
+_QUIET = 5.0  # seconds without a lesson, after which reports have the digest of the model
 _LAST = 5.0  # seconds to send the last lessons when a worker ends
 
 
@@ -321,6 +321,8 @@ class Courier:
                 self._sends = True
                 if self._reads:
                     self._tally.set_gauge("share_outbox", sharer.outbox.size())
+                elif not (is_last or self.taught.wait(_QUIET)):
+                    sharer.log.close()  # PostgreSQL has a process for each, and by default 100
             except Exception as error:
                 self._sends = False
                 self._log_once(error)

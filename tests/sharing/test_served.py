@@ -179,4 +179,10 @@ def test_failures_are_logged_once_and_their_end_when_lessons_can_be_sent(tmp_pat
     assert sorted(said) == ["disk full", "read only"]
     appends.side_effect = append
     until(lambda: said[2:] == ["lessons are shared again"])
+    monkeypatch.setattr(lessons, "_QUIET", 0.01)
+    monkeypatch.setattr(log, "close", closes := Mock())
+    other = Courier(service, ShareChoices("", None, False), TaughtModels(host.path, None))
+    other.taught.set()
+    until(lambda: closes.called)  # of the worker that does not read
+    other.end()
     courier.end()
