@@ -170,17 +170,20 @@ class Desk:
         taught, ms = label or "forget", milliseconds(seconds)
         self.log.answered(user=user, taught=taught, outcome=became, ms=ms, **facts)
 
-    def autolearn(self, data: bytes, label: str, user: str | None) -> None:
-        """Learn a message by its list and verdict, if the owner allows it and few lessons wait."""
+    @property
+    def autolearns(self) -> bool:
+        """Whether messages are learned by their lists: the owner allows it, and few wait."""
         teacher = self.teacher
-        if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
-            return
+        return self.choices.autolearns and teacher is not None and teacher.n_waiting < _FEW
+
+    def autolearn(self, data: bytes, label: str, user: str | None) -> None:
+        """Learn a message by its list and verdict."""
+        teacher = self.teacher
+        assert teacher is not None
         began = monotonic()
 
         def learned(future: "asyncio.Future[Outcome]") -> None:
             error = future.exception()
-            if isinstance(error, UserError):
-                return  # only users who teach get such lessons
             if error is not None:
                 self.log.failed("a message was not learned by its list", error, **facts)
             elif future.result().learned:
@@ -483,9 +486,10 @@ class Connection(asyncio.BufferedProtocol):
                     id=message_id(data),
                     bytes=size,
                 )
-            answer(judgement)
-            if judgement.lesson is not None and is_whole:
-                self.desk.autolearn(data, judgement.lesson, user)
+            lesson = judgement.lesson if is_whole and self.desk.autolearns else None
+            answer(judgement if lesson == judgement.lesson else judgement._replace(lesson=None))
+            if lesson is not None:
+                self.desk.autolearn(data, lesson, user)
 
         self.wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
 

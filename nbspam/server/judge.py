@@ -265,7 +265,7 @@ class Judgement(NamedTuple):
     n_learned: float = 0.0  # messages that the model had learned, with a user's own
     is_known: bool = False  # with an explanation: whether the site's model had learned this one
     listed: str | None = None  # the line of a list that the message fits
-    lesson: str | None = None  # the class in which its list allows to learn it
+    lesson: str | None = None  # the class as which it is learned, as its list allows
 
 
 class AskedMessage(NamedTuple):
@@ -346,7 +346,10 @@ class BatchJudge:
             given = Judgement(verdict, own_rule, why, lack, learned, is_known)
             own_lists = (each.trusting(server) for each in lists[case.user])
             matches = (each.match(case.data, case.user) for each in own_lists)
-            found.append(_listed(given, next(filter(None, matches), None)))
+            given = _listed(given, next(filter(None, matches), None))
+            if given.lesson is not None and own is None and self._users is not None:
+                given = given._replace(lesson=None)  # a user without lessons gets no files
+            found.append(given)
         return found
 
     def _lists_of(self, cases: Sequence[AskedMessage]) -> dict[str, list[addresses.AddressLists]]:

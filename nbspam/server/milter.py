@@ -260,7 +260,8 @@ class MilterConnection(Connection):
         if fate == "tagged":
             yield from self.tags()
         if self.actions & _ADD_HEADERS:
-            headers = headers_of(judgement.verdict, judgement.rule, self.desk.choices.headers)
+            wanted = self.desk.choices.headers._replace(learned=judgement.lesson)
+            headers = headers_of(judgement.verdict, judgement.rule, wanted)
             for place, (name, value) in enumerate(headers):
                 yield self.written(_INSERT, place, name.encode(), value.encode())
         if fate == "held":

@@ -122,6 +122,7 @@ _STATUS = {
     "late": Status.TIMEOUT,
     "idle": Status.TIMEOUT,
     "malformed": Status.PROTOCOL,
+    "gone": Status.PROTOCOL,  # unless it only stopped writing, nobody reads it
     "failed": Status.TEMPFAIL,  # a full disk, or a fault of ours: neither is the message's
     "large": Status.DATAERR,
     "user": Status.NOUSER,
@@ -171,7 +172,7 @@ class SpamdConnection(connection.Connection):
             if self.request is not None and self.request.length is None:
                 self._safely(self._handle)
             else:
-                self._refuse(RequestError(Status.PROTOCOL, "the request ends too early"))
+                self.trouble("gone", "the request ends too early")
 
     def _take_head(self, data: bytes) -> bytes:
         """Add to the head; return the bytes behind it."""
@@ -228,7 +229,8 @@ class SpamdConnection(connection.Connection):
 
     def _reply(self, request: Request, data: bytes, judgement: Judgement) -> None:
         """Answer with a verdict; data: the message, or its beginning if it is not whole."""
-        body = _body(request, judgement, data, self.is_whole, self.desk.choices.headers)
+        wanted = self.desk.choices.headers._replace(learned=judgement.lesson)
+        body = _body(request, judgement, data, self.is_whole, wanted)
         self._write(scored_answer(request, judgement, body))
 
     def _teach(self, request: Request) -> None:

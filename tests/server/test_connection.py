@@ -197,6 +197,7 @@ async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_only_a_wh
         client = await Client(kind, at).send(WHOLE[kind])
         await settled()
         assert b"pam" in client.answer
+        assert (b" autolearn=spam" in client.answer) == (n == 1 and kind is MilterConnection)
         assert list(at.teacher.known.values()) == ["spam"] * n
         assert at.teacher.told == [False] * n
         assert at.tally.total("lesson learned") == n
@@ -205,9 +206,9 @@ async def test_a_message_over_the_limit_is_judged_by_its_beginning_and_only_a_wh
 async def test_what_lists_teach_does_not_pile_up_and_failures_are_logged(capfd):
     at = desk(autolearns=True, log="text")
     at.teacher.n_waiting = 10
-    at.autolearn(SPAM, "spam", None)
-    assert not at.teacher.told
-    at.teacher.n_waiting = 0
+    assert not at.autolearns
+    at.teacher.n_waiting = 9
+    assert at.autolearns
     at.autolearn(b"a failure", "spam", None)
     for _ in range(2):  # it is learned once
         at.autolearn(SPAM, "spam", "Ann@Example.org")
@@ -246,9 +247,12 @@ async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd):
 
 @KINDS
 async def test_a_client_that_goes_or_ends_while_it_waits_leaves_nothing_behind(kind):
-    for pieces, n_gone in (([], 0), ([WHOLE[kind][:-3]], 1), ([WHOLE[kind]], 1)):
+    cut = WHOLE[kind][:-3]
+    for piece, ends, n_gone in ((b"", 0, 0), (cut, 0, 1), (cut, 1, 1), (WHOLE[kind], 0, 1)):
         at = desk(waits=True)
-        client = await Client(kind, at).send(*pieces)
+        client = await Client(kind, at).send(piece)
+        if ends:
+            await client.end()
         client.connection.connection_lost(None)
         await go_on(at)
         assert (at.held, at.connections) == (0, set())

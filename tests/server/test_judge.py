@@ -17,8 +17,8 @@ from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, ModelWarning, NbspamError, UsageError
 from nbspam.mail import addresses
 from nbspam.server.choices import SERVER_LIMITS
-from nbspam.server.judge import BATCH, BatchJudge, Judge, UserCounts, open_served
-from nbspam.server.lessons import TaughtModels, Teacher
+from nbspam.server.judge import BATCH, AskedMessage, BatchJudge, Judge, UserCounts, open_served
+from nbspam.server.lessons import Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
@@ -307,7 +307,7 @@ async def test_a_model_of_spam_alone_is_unsure_of_denied_senders_too(tmp_path):
 
 
 async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
-    own_model, monkeypatch
+    own_model, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(addresses, "_UNSURE", 0.01)  # two dozen messages are not surer
     model = open_served(str(own_model))
@@ -324,6 +324,13 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
         lists.write_text(f"trust mx.example.org\n{line}\n")
         assert (await judge.judge(data)).lesson == lesson
     judge.end()
+    lists.write_text("trust mx.example.org\ndeny example.com\n")
+    users = UserCounts(str(tmp_path), 1 << 20, lambda error: None)
+    batches = BatchJudge(model, Classifier.rule.fget, lambda error: None, ServerTally(1), users)
+    anns = StoredModel(str(tmp_path / "ann" / "model"), new=model.settings)
+    for lesson in (None, "spam"):  # a user without lessons gets no files
+        assert batches.judgements([AskedMessage(genuine, "ann")])[0].lesson == lesson
+        anns.learn([Item("-", "spam", SPAM)], day=1)
 
     async with teaching(own_model) as teacher:
         told = await teacher.teach(genuine, "ham")  # a person says so
@@ -332,16 +339,6 @@ async def test_true_lines_and_sure_verdicts_make_lessons_that_contradict_nobody(
         other = await teacher.teach(SPAM, "spam", told=False)
         assert outcome_word(other) in "learned already_known"
     assert StoredModel(str(own_model)).filed(genuine).label == "ham"
-
-
-async def test_lists_begin_no_model_of_a_user(own_model, tmp_path):
-    folder = tmp_path / "users"
-    teacher = Teacher(TaughtModels(str(own_model), str(folder)), True)
-    assert outcome_word(await teacher.teach(HAM, "ham", "ann", told=False)) == "unknown"
-    assert not folder.exists() or not list(folder.iterdir())
-    assert outcome_word(await teacher.teach(SPAM, "spam", "ann")) == "learned"
-    assert outcome_word(await teacher.teach(HAM, "ham", "ann", told=False)) == "learned"
-    teacher.end()
 
 
 # ---- files that change under the server ----

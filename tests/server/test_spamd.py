@@ -176,10 +176,13 @@ def test_a_header_of_many_blanks_is_read_in_no_time():
 
 def test_a_compressed_message_is_judged_as_what_it_is_and_what_it_expands_to_is_bounded():
     assert b"Spam: True" in answer(packed(SPAM * 50))
-    assert answer(packed(SPAM * 50, "PROCESS")).endswith(b"\n" + SPAM * 50)
+    lists = {"autolearns": True, "prepare": lambda at: setattr(at.judge, "lesson", "spam")}
+    for options, learned in (({}, b"no"), (lists, b"spam")):
+        found = answer(packed(SPAM * 50, "PROCESS"), **options)
+        assert found.endswith(b"\n" + SPAM * 50)
+        assert b" autolearn=%b " % learned in found
 
     bomb = packed(SPAM + bytes(1 << 22))
-    lists = {"autolearns": True, "prepare": lambda at: setattr(at.judge, "lesson", "spam")}
     client = talk(bomb, limits={"message_bytes": 1 << 20}, **lists)
     assert b"Spam: True" in client.answer
     assert [len(data) for data in client.desk.judge.seen] == [1 << 20]

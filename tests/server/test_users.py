@@ -455,11 +455,10 @@ async def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, t
 # ---- lessons of nobody, and other models ----
 
 
-async def test_a_lesson_of_nobody_is_refused_and_one_of_a_list_is_none(living, tmp_path, capfd):
-    at = desk(autolearns=True)
+async def test_a_lesson_of_nobody_is_refused(living, tmp_path, capfd):
+    at = desk()
     async with living() as house:
         at.teacher = house.teacher
-        at.autolearn(SPAM, "spam", None)
         spamd = await Client(SpamdConnection, at).send(tell("spam"))
         http = await Client(RspamdConnection, at).send(post("/learnspam", SPAM, PASSED))
         await until(lambda: spamd.answer and http.answer)
