@@ -1,8 +1,9 @@
 """Interchange: a model as lines of JSON, which people can read, search, edit and archive.
 
 The first line has settings and classes.  Then comes a line for each token, in the order of keys,
-one for each learned message, and one for each token that is owed.  Everything else is derived
-from these again, so a model that is dumped and loaded gives the same file, to the byte.
+one for each learned message, and one for each token that is owed.  The last line ends the text, so
+that a part of one is no model.  Everything else is derived from these again, so a model that is
+dumped and loaded gives the same file, to the byte.
 
 The word list of bogofilter is read and written, too; the dumps of other filters are refused.
 """
@@ -59,6 +60,7 @@ def check_ours(first: bytes, name: str) -> None:
 # ---- a model as lines of JSON ----
 
 _FORMAT = 1
+_END = {"nbspam": "end"}
 
 # The exceptions that malformed lines can cause.
 _WRONG = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -87,7 +89,7 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
     probability = token_probabilities(table, classifier.settings)
     lines = _token_lines(table, memory, probability), _message_lines(names, memory)
     others = _owed_lines(names, memory.owed), _sent_lines(classifier.settings)
-    for line in chain([header], *lines, *others):
+    for line in chain([header], *lines, *others, [_END]):
         yield readable_json(line).encode() + b"\n"
 
 
@@ -156,13 +158,18 @@ def _sent_lines(settings: Settings) -> Iterator[Line]:
 def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     """Return the model that lines hold; raises InputError.  name: the file, for errors."""
     loader: _Loader | None = None
+    has_end = False
     where = name
     try:
         for number, line in enumerate(lines, 1):
             where = f"{name}: line {number}"
             values = _object(line)
+            if has_end:
+                raise ValueError("a line behind the last")
             if loader is None:
                 loader = _Loader(values)
+            elif values == _END:
+                has_end = True
             elif "token" in values:
                 loader.add_token(values)
             elif "sent" in values:
@@ -174,6 +181,8 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
         where = name
         if loader is None:
             raise ValueError("empty")
+        if not has_end:
+            raise ValueError(f"cut off, because the last line is not {json.dumps(_END)}")
         return loader.classifier()
     except (*_WRONG, UsageError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else error

@@ -89,7 +89,9 @@ def test_lines_can_be_read_and_counts_edited(nbspam, trained, tmp_path):
     assert named & {"subject:pills", "subject:lunch"}
 
     more = b'{"token": "viagra", "group": "text", "count": {"spam": 2}, "documents": 2, '
-    (tmp_path / "edited").write_bytes(b"".join([*lines[:1], more, b'"seen": "2026-01-02"}\n']))
+    (tmp_path / "edited").write_bytes(
+        b"".join([lines[0], more, b'"seen": "2026-01-02"}\n', lines[-1]])
+    )
 
     classifier = load_file(str(tmp_path / "edited"))
     key = reference_key(Token("body", b"viagra"))
@@ -110,6 +112,7 @@ HEADER |= {"sample_bits": 0, "decayed": None}
 CUTOFFS = {"spam": 0.9, "ham": 0.1, "fp_cost": 2.0, "unsure_cost": None}
 TOKEN = {"token": "a", "group": "text", "count": {"ham": 1}, "documents": 1, "seen": "2026-11-21"}
 MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
+END = {"nbspam": "end"}
 
 
 def with_settings(**changes):
@@ -126,7 +129,7 @@ def test_lines_that_are_no_model_are_refused():
         ([{}], "line 1: not the first line of a model"),
         ([{**HEADER, "format": 2}], "format 2, but this program reads 1"),
         ([{**HEADER, "classes": {"b": 1, "a": 1}}], "classes are not sorted"),
-        ([{**HEADER, "classes": {"a": 1}}], "only one class"),
+        ([{**HEADER, "classes": {"a": 1}}, END], "only one class"),
         ([{**HEADER, "classes": {"a": 0, "b": 1}}], "a class without messages"),
         ([{**HEADER, "classes": {"a": -1, "b": 1}}], "-1 is not a number from 0 up"),
         ([{**HEADER, "classes": {"a": float("nan"), "b": 1}}], "nan is not a number"),
@@ -142,6 +145,8 @@ def test_lines_that_are_no_model_are_refused():
             ([HEADER, TOKEN, {**MESSAGE, "told": value}], f"told: {value!r} is neither true nor f")
             for value in (1, "yes", None)
         ),
+        ([HEADER, TOKEN, MESSAGE], "x: cut off, because the last line is not"),
+        ([HEADER, END, TOKEN], "line 3: a line behind the last"),
         ([HEADER, 7], "line 2: "),
         ([HEADER, {"token": 7}], "line 2: 7 is not text"),
         ([HEADER, {"token": "a" * 70_000}], "line 2: a token of more than 65,536 bytes"),
@@ -153,14 +158,17 @@ def test_lines_that_are_no_model_are_refused():
         ([HEADER, {**TOKEN, "seen": "yesterday"}], "line 2: Invalid isoformat"),
         ([HEADER, {**TOKEN, "seen": "1066-10-14"}], "is not a whole number from 0"),
         ([HEADER, {**TOKEN, "key": "ff" * 9}], "is not a whole number from 0"),
-        ([HEADER, TOKEN, TOKEN], "x: a token is there twice"),
+        ([HEADER, TOKEN, TOKEN, END], "x: a token is there twice"),
         ([HEADER, TOKEN, {}], "line 3: no 'message'"),
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
         ([HEADER, TOKEN, {**MESSAGE, "message": f"{2**64:x}"}], "is not a whole number from 0"),
-        ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message is there twice"),
-        ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: index 1 is out of bounds"),
-        ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message is there"),
-        ([with_settings(weighting="counts"), TOKEN, {**MESSAGE, "times": []}], "numbers of times"),
+        ([HEADER, TOKEN, MESSAGE, MESSAGE, END], "x: a message is there twice"),
+        ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}, END], "x: index 1 is out of bounds"),
+        ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}, END], "a token of a message is there"),
+        (
+            [with_settings(weighting="counts"), TOKEN, {**MESSAGE, "times": []}, END],
+            "numbers of times",
+        ),
         ([HEADER, TOKEN, {**MESSAGE, "times": [0]}], "occurs in a message 0 times"),
     ):
         encoded = [x if isinstance(x, bytes) else json.dumps(x).encode() for x in lines]
@@ -178,7 +186,7 @@ BLENDED = (
 )
 
 
-@pytest.mark.parametrize("values", [(HEADER, TOKEN, MESSAGE), BLENDED])
+@pytest.mark.parametrize("values", [(HEADER, TOKEN, MESSAGE, END), (*BLENDED, END)])
 def test_damaged_lines_never_raise_anything_else(values):
     rng = random.Random(1)
     lines = [json.dumps(line).encode() for line in values]
