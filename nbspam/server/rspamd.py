@@ -237,16 +237,16 @@ class RspamdConnection(HttpConnection):
         """Answer a whole request by its method and path."""
         path = path.lower()  # as rspamd reads it: Apache James asks /checkV2
         if path in _POSTED and method != "POST":
-            self.fail(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
+            self.reject(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
         elif path in _POSTED | _CHECKED and _ENCODINGS & self.headers.keys():
             error = "Compression is not known here; send the message as it is"
-            self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
+            self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
             self.say(_UNJUDGED)
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
         elif path == "/explain" and not self.size:
-            self.fail(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
+            self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
         elif path in _CHECKED or path == "/explain":
             data, explains = self.message(), path == "/explain"
             answer = self.explained if explains else partial(self.checked, message_id(data))
@@ -261,7 +261,7 @@ class RspamdConnection(HttpConnection):
             facts = {"model_age_seconds": time() - self.desk.judge.model_time}
             self.send(HTTPStatus.OK, open_metrics(self.desk.tally, facts), _METRICS)
         else:
-            self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
+            self.reject(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
 
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
@@ -324,18 +324,19 @@ class RspamdConnection(HttpConnection):
         """Learn the message, if the client may teach."""
         if self.desk.choices.password is None:
             why = "this server learns nothing; start it with --password-file"
-            self.forbid(HTTPStatus.FORBIDDEN, why)
+            self.reject(HTTPStatus.FORBIDDEN, why, "forbidden")
             return
         given = self.headers.get("password", "").encode()
         if not compare_digest(given, self.desk.choices.password):
-            self.forbid(HTTPStatus.UNAUTHORIZED, "the header Password is missing or wrong")
+            why = "the header Password is missing or wrong"
+            self.reject(HTTPStatus.UNAUTHORIZED, why, "forbidden")
             return
         label = _LESSONS[path] if path in _LESSONS else self.headers.get("class", "").lower()
         if label not in {"ham", "spam", None}:
-            self.fail(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
+            self.reject(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
             return
         if not self.size:
-            self.fail(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
+            self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
             return
 
         def answer(outcome: Outcome) -> None:
@@ -343,9 +344,9 @@ class RspamdConnection(HttpConnection):
 
         self.teach(self.message(), label, answer, self.user)
 
-    def forbid(self, status: HTTPStatus, why: str) -> None:
-        """Refuse a lesson of a client that may not teach."""
-        self.note_trouble("forbidden", why)
+    def reject(self, status: HTTPStatus, why: str, kind: str = "malformed") -> None:
+        """Refuse a request, and note why; kind: one of metrics.TROUBLES."""
+        self.note_trouble(kind, why)
         self.fail(status, why)
 
     def stat(self) -> dict[str, Any]:
