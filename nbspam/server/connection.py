@@ -436,9 +436,7 @@ class Connection(asyncio.BufferedProtocol):
         self.facts = dict
 
     def message(self) -> bytes:
-        """Return the message, or its beginning; count it if it is too large."""
-        if not self.is_whole:
-            self.desk.tally.add("oversized")
+        """Return the message, or its beginning if it is too large."""
         data = b"".join(self.kept)
         self.kept = [data]  # not a second copy
         return data
@@ -469,6 +467,8 @@ class Connection(asyncio.BufferedProtocol):
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
+        if not is_whole:
+            self.desk.tally.add("oversized")
 
         def answered(judgement: Judgement) -> None:
             seconds = monotonic() - self.began
@@ -507,7 +507,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         teacher, user = self.desk.teacher, self.peer or user
         assert teacher is not None
-        facts = {"id": message_id(data), "bytes": len(data)}
+        facts = {"id": message_id(data), "bytes": self.size}
         self.facts = lambda: {"user": user, **facts}
         if not self.is_whole:
             self.trouble("large")

@@ -160,7 +160,7 @@ TROUBLES = {
     "failed": "failed",
     "gone": "the client has gone",
     "forbidden": "forbidden",
-    "large": "too large to be learned",
+    "large": "too large",
     "user": "no name of a user",
     "model": "the model could not be read again",
 }

@@ -222,7 +222,7 @@ class SpamdConnection(connection.Connection):
         else:
             data = self._data(request)
             if command == "PROCESS" and not self.is_whole:
-                raise RequestError(Status.DATAERR, "the message is too large to be sent back")
+                raise connection.TroubleError("large", "the message is too large to be sent back")
             answer = partial(self._reply, request, data)
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             self.ask(data, command in _EXPLAINED, answer, user, queue=queue, asked=command)
@@ -274,7 +274,6 @@ class SpamdConnection(connection.Connection):
             if not inflating.unconsumed_tail:
                 raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
             self.size = self.desk.limits.message_bytes + 1  # or more
-            self.desk.tally.add("oversized")
         self.desk.charge(self, len(data))
         return data
 

@@ -200,6 +200,7 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
     client = talk(check(data, "PROCESS"), limits=limits)
     assert client.answer.startswith(TOO_LARGE + b"sent back")
     assert client.desk.judge.seen == []  # or it would count as a message and as a trouble
+    assert client.desk.tally.total("trouble large") == 1
     assert b"\r\n\r\nX-Nbspam: spam" in answer(check(data, "HEADERS"), limits=limits)
 
     noise = SPAM + random.Random(1).randbytes(2000)  # larger than the limit when compressed, too
@@ -218,6 +219,7 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
             assert client.answer == TOO_LARGE + why
             assert client.desk.teacher.users == []
             assert client.desk.tally.total("trouble large") == 1
+            assert client.desk.tally.total("oversized") == 0  # it is not judged
 
 
 # ---- lessons ----
