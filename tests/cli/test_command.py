@@ -136,21 +136,6 @@ def test_a_letter_means_one_thing_and_each_option_has_a_variable_of_its_own():
     assert ("NBSPAM_TABLE_CLUSTER_K", "table cluster") in found
 
 
-def test_the_environment_sets_options(nbspam, trained, monkeypatch):
-    for variable, value, label in [
-        ("FP_COST", "1e9", "ham"),
-        ("FP_COST", "0.5", "spam"),
-        ("PRIOR", "spam=1e-9", "ham"),
-        ("JSON", "1", "{"),
-        ("JSON", "0", "spam"),
-    ]:
-        with monkeypatch.context() as patch:
-            patch.setenv(f"NBSPAM_CLASSIFY_{variable}", value)
-            assert nbspam("classify", stdin=SPAM)[1].startswith(label)
-    monkeypatch.setenv("NBSPAM_TRAIN_ALPHA", "much")
-    assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
-
-
 def test_only_a_closed_or_full_stream_that_is_needed_is_a_failure_in_one_line(trained, folder):
     closed = b"nbspam: standard output: closed; send it to a file, a pipe or /dev/null\n"
     with_results = "predict", "classify --json", "explain", "tokens", "--help"

@@ -88,9 +88,6 @@ def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, fold
     assert nbspam("classify", stdin=SPAM)[1] == "unsure\t0.500000\t-\n"
 
 
-# --- sort ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("options", "place"), [((), ".Spam/cur/m{}"), (("--flag", "F"), "cur/m{}:2,SF")]
 )

@@ -267,9 +267,6 @@ def tosses(tmp_path):
     return path
 
 
-# --- one class ---
-
-
 def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
     status, _, err = table("train", tosses, "--target", "coin", "--estimate", "mle")
     said = "the target 'coin' is 'one' in every row: one class, which every row will get"
@@ -283,9 +280,6 @@ def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
     assert "nine in ten were right." in page.read_text()
     refused = table("explain", stdin=b"toss\nt\n")
     assert complains(refused, 2, "one is the model's only class", "--factors")
-
-
-# --- priors ---
 
 
 def test_a_prior_without_a_column_is_for_all_of_as_many_values_also_in_a_mixed_model(
@@ -309,9 +303,6 @@ def test_a_prior_without_a_column_is_for_all_of_as_many_values_also_in_a_mixed_m
         out = table("classify", "--json", stdin="\n".join(["X1,X2", *rows]).encode())[1]
         posteriors.append([json.loads(line)["posterior"] for line in out.splitlines()])
     assert posteriors[0] != posteriors[1]
-
-
-# --- declared values ---
 
 
 def test_a_declared_value_counts_though_it_never_occurs(table, model, tosses, tmp_path):

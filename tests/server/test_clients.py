@@ -11,8 +11,6 @@ import pytest
 from serving import PATIENCE, serving
 from support import HAM, SPAM, needs
 
-# ---- rspamc ----
-
 
 @needs("rspamc")
 def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_done(

@@ -115,9 +115,6 @@ def test_who_does_not_know_the_password_or_sends_too_much_teaches_nothing_and_is
             assert client.desk.teacher.users == []
 
 
-# ---- figures ----
-
-
 def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypatch):
     monkeypatch.setattr("nbspam.server.rspamd.time", lambda: 1012.5)
     requests = post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam")

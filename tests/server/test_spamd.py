@@ -222,9 +222,6 @@ def test_a_message_over_the_limit_is_neither_sent_back_nor_learned():
             assert client.desk.tally.total("oversized") == 0  # it is not judged
 
 
-# ---- lessons ----
-
-
 @pytest.mark.parametrize("reports_teach", [False, True])
 async def test_a_lesson_is_told_once_and_taken_back_and_reports_teach_if_wanted(reports_teach):
     at = desk(reports_teach=reports_teach)

@@ -122,9 +122,6 @@ def test_the_folder_of_users_must_be_one_that_may_be_entered(tmp_path, monkeypat
         judge.check_folder(str(tmp_path))
 
 
-# ---- which user it is, by protocol ----
-
-
 PASSED = f"Password: {PASSWORD.decode()}"
 BOTH = ("User: ann", "Deliver-To: <bob@b.example>")  # of which the second goes before the first
 

@@ -511,9 +511,6 @@ def test_any_bytes_are_looked_at(data, start):
     assert isinstance(oddity(start + data, TextColumns(("a",))), str | None)
 
 
-# ---- jSON and compressed files are read, or refused with one line ----
-
-
 def test_values_of_json_come_back_or_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text("[1, 2.5, null]")

@@ -57,11 +57,6 @@ def test_importing_it_imports_nothing_that_takes_time():
     assert done.stdout == "set()\n", done.stderr
 
 
-@pytest.fixture
-def nbspam_(request):
-    return request.getfixturevalue("nbspam")
-
-
 def test_a_message_is_bytes_a_path_or_an_item_and_a_string_is_text(mail_model, tmp_path):
     (tmp_path / "message.eml").write_bytes(SPAM)
     item = next(iter(read_items([str(tmp_path / "message.eml")])))
@@ -224,11 +219,11 @@ def test_models_that_keep_no_messages_answer_and_do_not_learn_on(mails, tmp_path
             each.update([(SPAM, "spam")])
 
 
-def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
+def test_cross_validation_is_that_of_nbspam_eval(request, mails):
     result = nbspam.cross_validate(mails, cv=3, seed=1, dirichlet=[3, 7], strip=None)
-    _, out, _ = nbspam_("eval", "--cv", "3", "--seed", "1", "--dirichlet", "3,7", "--json", mails)
-
-    assert result.accuracy == json.loads(out)["accuracy"]
+    judged = request.getfixturevalue("nbspam").json
+    words = "--cv", "3", "--seed", "1", "--dirichlet", "3,7"
+    assert result.accuracy == judged("eval", *words, mails)["accuracy"]
     assert result.n_docs == 196
 
 

@@ -174,9 +174,6 @@ def test_another_login_begins_another_session_and_logging_out_ends_it(bare):
     assert bare.get("/").status_code == 403
 
 
-# ---- sessions ----
-
-
 def test_a_session_of_nobody_or_after_a_month_is_none(bare, monkeypatch):
     ours = bare.session
     for data in (b"{}", b'{"user": "ann", "form": "x"}'):  # who has no page here

@@ -102,9 +102,6 @@ def test_what_a_user_says_teaches_notes_and_moves_nothing_of_others(house):
     assert not list(house.folder.glob("*.review"))
 
 
-# ---- attacks of one user on another ----
-
-
 def test_a_user_can_neither_see_nor_read_nor_teach_what_is_anothers(house):
     ann, bob = house.folder / "boxes" / "ann", house.folder / "boxes" / "bob"
     (ann / "cur" / "5.M1.host").symlink_to(bob / "new" / key_of(7))
@@ -193,9 +190,6 @@ def test_token_and_session_of_a_removed_user_are_refused(house, looks):
     assert house.bob.forbidden() == 7
     assert (house.folder / "users" / "bob").exists() == looks  # who is refused leaves nothing
     assert house.desk.teacher.users == []
-
-
-# ---- names of any kind ----
 
 
 def test_users_of_hostile_names_are_text_and_see_and_teach_their_own_mail(house):

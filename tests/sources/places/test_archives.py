@@ -323,9 +323,6 @@ def test_members_are_passed_over_unread_and_forgotten(monkeypatch):
     assert max(len(headers) for _ in members_of(io.BytesIO(archive), "tar")) <= 3
 
 
-# ---- damage ----
-
-
 SPARSE = header(pax_headers={"GNU.sparse.major": "1", "GNU.sparse.realsize": str(1 << 40)})
 NO_SIZE = "invalid header|negative size|cut off"
 LONGNAME = header(type=tarfile.GNUTYPE_LONGNAME, size=2).tobuf() + b"a".ljust(512, b"\0")

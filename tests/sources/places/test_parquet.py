@@ -147,9 +147,6 @@ def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_
         assert err == f"nbspam: skipped {name}: a row without a text\n"
 
 
-# ---- commands ----
-
-
 def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, model, tmp_path):
     strings = {"message": [mail.decode() for mail in MAILS], "label": LABELS}
     for columns, preset, is_mail in (
@@ -277,9 +274,6 @@ def test_classes_of_a_table_of_columns_have_their_names(tmp_path):
 def test_a_table_of_columns_that_cannot_be_used_is_refused(columns, said, nbspam, tmp_path):
     path = write(tmp_path / "t.parquet", columns)
     assert complains(nbspam("table", "train", "--target", "text", path), 1, f"{path}: {said}")
-
-
-# ---- zstd ----
 
 
 def test_what_is_packed_by_zstd_is_read_if_it_is_whole(monkeypatch, tmp_path):

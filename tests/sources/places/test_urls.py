@@ -196,9 +196,6 @@ def test_the_library_takes_urls_as_paths(tmp_path):
     assert [verdict.name for verdict in model.classify_many([Path(name)])] == [name]
 
 
-# ---- advice ----
-
-
 def test_many_small_files_bring_advice_once_and_mailboxes_none(monkeypatch, nbspam, trained):
     monkeypatch.setattr(mailboxes, "_MANY", 3)
     uploaded({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
