@@ -89,17 +89,17 @@ def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
 
 def _octets(data: bytes, place: int) -> bytes:
     """Return the octet string that begins at a place, in one piece or in many."""
-    pieces = []
+    octets = bytearray()  # joining pieces takes 80 bytes for each
     while place < len(data):
         found = _element(data, place)
         if found.tag == _OCTETS:
-            pieces.append(data[found.start : found.stop])
+            octets += data[found.start : found.stop]
             place = found.stop or len(data)
         elif found.tag == _OCTETS_IN_PIECES:
             place = found.start
         else:
             break
-    return b"".join(pieces)
+    return bytes(octets)
 
 
 # --- TNEF ------------------------------------------------------------------------------------

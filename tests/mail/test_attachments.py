@@ -23,7 +23,7 @@ from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_texts, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
-from support import in_child, packed, raising
+from support import in_child, memory_of, packed, raising
 
 SPAM = "cheap pills without prescription"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480)
@@ -570,6 +570,7 @@ def signed(content: bytes, is_open: bool = False, pieces: int = 1) -> bytes:
 def test_signed_mail_is_read(is_open, pieces):
     data = signed(INNER, is_open, pieces)
     assert cms_content(data) == INNER
+    assert memory_of(cms_content, signed(bytes(9999), pieces=9999))[1] < 1 << 19
     for kind, name in ((b"application/pkcs7-mime", b"x"), (b"application/octet-stream", b"s.P7M")):
         assert fields(data, kind, name)["body"] == PILLS
 
