@@ -264,7 +264,7 @@ class _Loader:
         told = _as_flag(line.get("told", False), "told")
         self.messages.append((digest, line["class"], _as_day(line["day"]), told))
         if "tokens" in line:
-            columns = [_as_whole(column, 2**32 - 1) for column in line["tokens"]]
+            columns = [_as_whole(column, len(self.tokens) - 1) for column in line["tokens"]]
             times = [_as_whole(n, 2**32 - 1) for n in line.get("times", ())]
             if 0 in times:
                 raise ValueError("a token that occurs in a message 0 times")

@@ -163,7 +163,7 @@ def test_lines_that_are_no_model_are_refused():
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
         ([HEADER, TOKEN, {**MESSAGE, "message": f"{2**64:x}"}], "is not a whole number from 0"),
         ([HEADER, TOKEN, MESSAGE, MESSAGE, END], "x: a message is there twice"),
-        ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}, END], "x: index 1 is out of bounds"),
+        ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: line 3: 1 is not a whole"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}, END], "a token of a message is there"),
         (
             [with_settings(weighting="counts"), TOKEN, {**MESSAGE, "times": []}, END],
