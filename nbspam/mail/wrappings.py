@@ -108,43 +108,55 @@ _BODY, _MESSAGE_PROPERTIES, _CODE_PAGE = 0x2800C, 0x69003, 0x69007  # attributes
 _NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F, 0x69005
 _TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
 _SIZES = {0x2: 4, 0x3: 4, 0x4: 4, 0xA: 4, 0xB: 4, 0x48: 16}  # bytes; of other fixed types 8
-_UNICODE, _OBJECT = 0x1F, 0xD
+_STRING, _UNICODE, _BINARY, _OBJECT = _VARIABLE = 0x1E, 0x1F, 0x102, 0xD
 _INTERFACE = 16  # bytes before an object: the identifier of its interface
 UTF_16 = "utf-16-le"
-_VARIABLE = (0x1E, _UNICODE, 0x102, _OBJECT)
 _MAX_FILES = 100
+
+_Properties = dict[int, tuple[int, bytes]]  # type and value, by number; decoded when all are read
 
 
 def tnef_parts(data: bytes) -> list[bytes]:
     """Return the text and the files inside TNEF as MIME parts without a transfer encoding."""
-    texts: dict[int, bytes] = {}
-    files: list[dict[int, bytes]] = []
+    texts: _Properties = {}
+    files: list[_Properties] = []
     charset = ""
     for attribute, value in _attributes(data):
         if attribute == _CODE_PAGE and len(value) >= 4:
             charset = f"cp{int.from_bytes(value[:4], 'little')}"
         elif attribute == _BODY:
-            texts.setdefault(_TEXT, to_utf8(value.rstrip(b"\0"), charset)[0])
+            texts.setdefault(_TEXT, (_STRING, value))
         elif attribute == _MESSAGE_PROPERTIES:
-            texts.update(_properties(value, (_TEXT, _RTF, _HTML), charset))
+            texts.update(_properties(value, (_TEXT, _RTF, _HTML)))
         elif attribute == _NEW_FILE and len(files) < _MAX_FILES:
             files.append({})
         elif files and attribute == _FILE_TITLE:
-            files[-1].setdefault(_LONG_NAME, to_utf8(value.rstrip(b"\0"), charset)[0])
+            files[-1].setdefault(_LONG_NAME, (_STRING, value))
         elif files and attribute == _FILE_DATA:
-            files[-1][_DATA] = value
+            files[-1][_DATA] = _BINARY, value
         elif files and attribute == _FILE_PROPERTIES:
-            files[-1].update(_properties(value, (_LONG_NAME, _DATA), charset))
+            files[-1].update(_properties(value, (_LONG_NAME, _DATA)))
     parts = []
     if _HTML in texts:
-        parts.append(b"Content-Type: text/html\n\n" + texts[_HTML])
-    parts += rtf_parts(decompressed(texts.get(_RTF, b"")), texts.get(_TEXT, b""))
+        parts.append(b"Content-Type: text/html\n\n" + _content(texts, _HTML, charset))
+    rtf = decompressed(_content(texts, _RTF, charset))
+    parts += rtf_parts(rtf, _content(texts, _TEXT, charset))
     for file in files:
-        name = re.sub(rb'[\0-\x1f"\\]', b"_", file.get(_LONG_NAME, b""))
+        name = re.sub(rb'[\0-\x1f"\\]', b"_", _content(file, _LONG_NAME, charset))
         disposition = b'Content-Disposition: attachment; filename="' + name + b'"\n\n'
         kind = b"Content-Type: application/octet-stream\n"
-        parts.append(kind + disposition + file.get(_DATA, b""))
+        parts.append(kind + disposition + _content(file, _DATA, charset))
     return parts
+
+
+def _content(found: _Properties, number: int, charset: str) -> bytes:
+    """Return a text in UTF-8 or data; but HTML is in the charset that it may declare."""
+    kind, value = found.get(number, (_BINARY, b""))
+    if kind == _UNICODE or number in (_TEXT, _LONG_NAME):
+        value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
+    if kind == _OBJECT:
+        value = value[_INTERFACE:]
+    return value if number in (_RTF, _DATA) else value.rstrip(b"\0")
 
 
 def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -156,12 +168,9 @@ def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
         place += 9 + length + 2  # a checksum
 
 
-def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int, bytes]:
-    """Return the texts and data of MAPI properties, by number.
-
-    Texts are in UTF-8, but HTML is in the charset that it may declare.
-    """
-    found: dict[int, bytes] = {}
+def _properties(data: bytes, wanted: tuple[int, ...]) -> _Properties:
+    """Return MAPI properties by number; of several values the last one."""
+    found: _Properties = {}
     with suppress(error):  # the data end
         place = 4
         while place < len(data):
@@ -183,11 +192,7 @@ def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int,
                 value = data[place + 4 : place + 4 + length]
                 place += 4 + length + -length % 4
                 if number in wanted:
-                    if kind == _UNICODE or number not in (_RTF, _HTML, _DATA):
-                        value = in_utf8(value, UTF_16 if kind == _UNICODE else charset)
-                    if kind == _OBJECT:
-                        value = value[_INTERFACE:]
-                    found[number] = value if number in (_RTF, _DATA) else value.rstrip(b"\0")
+                    found[number] = kind, value
     return found
 
 

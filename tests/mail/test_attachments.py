@@ -16,7 +16,7 @@ from struct import pack
 import pytest
 
 from nbspam.errors import UsageError
-from nbspam.mail import attachments, documents
+from nbspam.mail import attachments, documents, wrappings
 from nbspam.mail.attachments import limits_with_documents, look_at_file, read_archive
 from nbspam.mail.documents import Document, DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
@@ -649,9 +649,12 @@ def test_files_in_winmail_dat_are_attachments():
     assert fields(short, b"application/ms-tnef")["filename"] == b"x a.htm"
 
 
-def test_damaged_winmail_dat_is_read_as_far_as_it_goes():
+def test_damaged_winmail_dat_is_read_as_far_as_it_goes_and_one_text_is_decoded(monkeypatch):
     endless = pack("<IHHI", 1, 0x101E, 0x1000, 0xFFFFFFFF) + bytes(100_000)
-    assert tnef_parts(tnef(attribute(0x69003, endless))) == []
+    decoded = []
+    monkeypatch.setattr(wrappings, "in_utf8", lambda *found: decoded.append(found) or b"")
+    assert tnef_parts(tnef(attribute(0x2800C, b"\xe9") * 9, attribute(0x69003, endless))) == []
+    assert len(decoded) == 1
 
 
 # --- RTF -------------------------------------------------------------------------------------
