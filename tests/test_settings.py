@@ -138,15 +138,6 @@ def test_models_of_dependent_tokens_use_few_tokens(model):
     assert chosen(model=model, max_features=7).max_features == 7
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("many", [False, True])
-def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
-    settings = chosen(many=many, model="bernoulli", preset=preset)
-
-    assert (settings.weighting, settings.alpha, settings.combine) == ("presence", 1.0, False)
-    assert chosen(is_text=True, model="bernoulli", alpha=0.1).alpha == 0.1
-
-
 @pytest.mark.parametrize(
     ("choices", "words"),
     [

@@ -207,17 +207,6 @@ def test_words_of_one_message_alone_change_no_worth():
     assert blend.worth[TEXT] == pytest.approx([1, 1])
 
 
-def test_topics_are_told_apart_by_messages_not_seen():
-    asked = texts(20, 2, topics=THREE_TOPICS)
-    answers = list(trained(texts(50, 1, topics=THREE_TOPICS)).classify(asked))
-
-    assert np.mean([v.label == item.label for v, item in zip(answers, asked, strict=True)]) > 0.95
-    assert np.mean([v.probability for v in answers]) > 0.9
-    # Fewer messages than parts are enough.
-    few = texts(1, 9, topics=THREE_TOPICS)
-    assert [v.label for v in trained(few).classify(few)] == list(THREE_TOPICS)
-
-
 def test_where_words_say_nothing_no_class_is_believed_and_that_of_most_messages_is_likelier():
     rng = np.random.default_rng(3)
     noise = [

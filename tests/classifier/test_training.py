@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier import training
 from nbspam.classifier.training import Learner, ModelGrowth, learn_items, overlay, uncopied_overlay
-from nbspam.counts import counting, ledger
+from nbspam.counts import counting
 from nbspam.counts.ledger import LabelChange
 from nbspam.counts.table import add_tables, no_counts, without_empty
 from nbspam.errors import NotTrainedError
@@ -19,7 +19,7 @@ from nbspam.store.open import save_classifier
 from nbspam.tokens.sparse import with_added
 from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from stored import EVERY_SETTING
-from support import HAM, SPAM, count_batch, examples, message, plain
+from support import count_batch, examples, message, plain
 
 
 def model_bytes(tmp_path, items, settings, jobs=1):
@@ -52,21 +52,6 @@ def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, mail_cl
     for item, joint in list(zip(items, bulk, strict=True))[::40]:
         (alone,) = classifier.answers([item])
         assert alone.joint == pytest.approx(joint, abs=1e-9)
-
-
-def test_training_on_more_messages_than_are_kept_works(monkeypatch):
-    monkeypatch.setattr(ledger, "MAX_SAMPLE", 40)
-    settings = PRESETS["mail"]
-    both = (("ham", HAM), ("spam", SPAM))
-    items = [Item("", label, data + b"%d\n" % n) for n in range(60) for label, data in both]
-    classifier = training.train_classifier(training.count_items(items, settings), settings)
-
-    memory = classifier.memory
-    assert 0 < len(memory.sample.digests) <= 40
-    assert memory.sample.bits > 0
-    assert len(memory.ledger.digests) == classifier.table.n_docs == 120
-    verdicts = classifier.classify([Item("a", None, SPAM), Item("b", None, HAM)])
-    assert [verdict.label for verdict in verdicts] == ["spam", "ham"]
 
 
 TEXTS = ["a b b", "b c", "c d d a", "d", "a d e", "f", "e f f f", "g a b", "c c c", "b g h"]
