@@ -359,19 +359,18 @@ def items_of_words(numbers, label=None):
 
 
 def count_batch(batch, labels, weighting, classes=None):
-    """Return the counts of one batch as a table, added entry by entry.
+    """Return the counts of one batch as a table.
 
     classes: those of the labels unless given.
     """
     classes = classes or tuple(sorted(set(labels)))
     documents = batch.documents
-    weights = entry_weights(documents, batch.groups, weighting)
+    y = np.array([classes.index(label) for label in labels], np.int64)
     total = np.zeros((len(batch.keys), len(classes)))
-    frequency = np.zeros(len(batch.keys), np.int64)
-    for row, column, weight in zip(documents.rows(), documents.columns, weights, strict=True):
-        total[column, classes.index(labels[row])] += weight
-        frequency[column] += 1
-    n_docs = np.array([labels.count(name) for name in classes], np.float64)
+    weights = entry_weights(documents, batch.groups, weighting)
+    np.add.at(total, (documents.columns, y[documents.rows()]), weights)
+    frequency = np.bincount(documents.columns, minlength=len(batch.keys))
+    n_docs = np.bincount(y, minlength=len(classes)).astype(np.float64)
     return CountTable(classes, n_docs, batch_vocabulary(batch), total, frequency)
 
 

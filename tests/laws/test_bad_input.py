@@ -42,17 +42,6 @@ def run(*arguments, **how):
     return subprocess.Popen([sys.executable, "-m", "nbspam", *map(str, arguments)], **how)
 
 
-def test_a_full_disk_under_standard_output(trained, folder):
-    with open("/dev/full", "wb") as full:
-        process = run("classify", folder, stdout=full, stderr=subprocess.PIPE)
-        err = process.communicate()[1].decode()
-
-    assert process.returncode == 1
-    assert err == (
-        "nbspam: standard output: No space left on device; free some space or send it elsewhere\n"
-    )
-
-
 def test_a_closed_pipe_ends_quietly(trained, folder):
     for n in range(300):
         (folder / "spam" / f"more{n}.eml").write_bytes(SPAM)
