@@ -36,7 +36,6 @@ _REASONS = {
     "crowded": "too many connections; try again",
     "late": "no answer in time; try again",
     "idle": "the request is not whole in time",
-    "malformed": "the request is not one of this protocol",
     "failed": "the request failed",
     "large": "the message is too large to be learned here; teach it by the command line",
 }

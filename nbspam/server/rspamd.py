@@ -243,10 +243,10 @@ class RspamdConnection(HttpConnection):
             self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
             self.say(_UNJUDGED)
-        elif path in _LESSONS or path == "/relabel":
-            self.learn(path)
-        elif path == "/explain" and not self.size:
+        elif path in _POSTED and not self.size:
             self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
+        elif path in _POSTED - {"/explain"}:
+            self.learn(path)
         elif path in _CHECKED or path == "/explain":
             data, explains = self.message(), path == "/explain"
             answer = self.explained if explains else partial(self.checked, message_id(data))
@@ -334,9 +334,6 @@ class RspamdConnection(HttpConnection):
         label = _LESSONS[path] if path in _LESSONS else self.headers.get("class", "").lower()
         if label not in {"ham", "spam", None}:
             self.reject(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
-            return
-        if not self.size:
-            self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
             return
 
         def answer(outcome: Outcome) -> None:

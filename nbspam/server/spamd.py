@@ -160,7 +160,9 @@ class SpamdConnection(connection.Connection):
         try:
             work(*arguments)
         except RequestError as wrong:
-            self._refuse(wrong)
+            is_unavailable = wrong.status == Status.UNAVAILABLE
+            self.note_trouble("forbidden" if is_unavailable else "malformed", str(wrong))
+            self._fail(wrong.status, str(wrong))
         except connection.TroubleError as refused:
             self.trouble(refused.kind, str(refused))
 
@@ -280,11 +282,6 @@ class SpamdConnection(connection.Connection):
     def _write(self, pieces: list[bytes]) -> None:
         self.transport.writelines(pieces)
         self.close()
-
-    def _refuse(self, wrong: RequestError) -> None:
-        kind = "forbidden" if wrong.status == Status.UNAVAILABLE else "malformed"
-        self.note_trouble(kind, str(wrong))
-        self._fail(wrong.status, str(wrong))
 
     def _fail(self, status: Status, why: str) -> None:
         line = f"SPAMD/1.0 {status.value} EX_{status.name}: {printable(why)}\r\n"
