@@ -46,7 +46,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
     whose effect and before whose answer, the connection ends.  cut_bytes: of answers that are sent
     before the next connection ends.
     answers: by command, what is answered instead of doing it.  refused: parts of messages, by UID,
-    that no FETCH gets.
+    that no FETCH gets; breaks: it ends the connection.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -64,6 +64,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         self.greeting = b"* OK hello\r\n"
         self.permanent = r"* OK [PERMANENTFLAGS (\Seen \Deleted \*)] ok"
         self.answers, self.refused, self.asked, self.n_logins = {}, {}, [], 0
+        self.breaks = False
         self.cut_before, self.cut_after, self.cut_bytes = set(), set(), None
         self.tokens = {"good-token"}
         self.most = None  # messages that an account may have
@@ -290,6 +291,8 @@ class ImapHandler(socketserver.StreamRequestHandler):
         out = []
         for number, message in self.chosen(words):
             if self.server.refused.get(message.uid, "?") in words:
+                if self.server.breaks:
+                    raise CutError
                 return b"".join(out), "NO [SERVERBUG] broken"
             parts = [f"UID {message.uid}".encode()]
             if "RFC822.SIZE" in words:

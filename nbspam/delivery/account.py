@@ -27,7 +27,7 @@ from nbspam.delivery.account_look import (
 )
 from nbspam.errors import InputError, LostError
 from nbspam.imap.accounts import AccessBook, ImapUrl
-from nbspam.imap.session import INBOX, AccountSession
+from nbspam.imap.session import AccountSession
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.headers import message_id
 from nbspam.settings import PRESETS
@@ -89,7 +89,7 @@ class AccountSorter:
         self.session, self.memory = session, memory
         self._day, self.report = day, report
         self._judge = maildir.sorting_classifier(account.model_path, account.rule_of)
-        self.inbox = account.url.folder or INBOX
+        self.inbox = account.url.inbox
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._look = AccountLook(session, memory)
         self._found: list[PlacedMessage] = []  # new in their folders, or with another keyword

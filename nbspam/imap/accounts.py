@@ -17,6 +17,7 @@ desktop (`keyring set HOST USER`), a prompt.
 
 import os
 import re
+import ssl
 import subprocess
 import sys
 from getpass import getpass
@@ -39,6 +40,8 @@ _PORTS = {"imaps": 993, "imap": 143}
 _SAFE = "/.,=!*'()$+ "  # in folders, beside letters, digits and _-~; a space is encoded below
 _PATIENCE = 300.0  # seconds for a command, which may ask its user for a passphrase
 _MOST = 1 << 16  # characters of a secret
+_INBOX = "INBOX"
+NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 
 
 class ImapUrl(NamedTuple):
@@ -62,6 +65,11 @@ class ImapUrl(NamedTuple):
         host = f"[{self.host}]" if ":" in self.host else self.host
         is_usual = self.port == _PORTS["imaps" if self.is_tls else "imap"]
         return host if is_usual else f"{host}:{self.port}"
+
+    @property
+    def inbox(self) -> str:
+        """The folder in which new mail arrives: its own, if it names one."""
+        return self.folder or _INBOX
 
     def of_folder(self, folder: str) -> "ImapUrl":
         """Return the URL of a folder of the account."""
@@ -104,7 +112,7 @@ def imap_url(path: str) -> ImapUrl:
         unquote(user),
         found["host"].strip("[]").lower(),
         port,
-        unquote(inside["folder"]),
+        folder_name(unquote(inside["folder"])),
         int(inside["validity"]) if inside["validity"] else None,
         int(inside["uid"]) if inside["uid"] else None,
     )
@@ -115,6 +123,11 @@ def imap_url(path: str) -> ImapUrl:
     if sent is None or re.search(rb"[\0\r\n]", sent) or not 0 < port < 1 << 16:
         raise UsageError(f"{path}: no URL of a mail account; {_HOW}")
     return url
+
+
+def folder_name(name: str) -> str:
+    """Return the one name of a folder: only the inbox has the same in any case (RFC 3501)."""
+    return _INBOX if name.lower() == "inbox" else name
 
 
 # --- secrets ------------------------------------------------------------------------------
@@ -137,6 +150,16 @@ class AccountAccess(NamedTuple):
     token_command: str | None = None
     tls_ca: str | None = None  # a file of certificates; None: those of the system
     spam_folder: str | None = None  # on the page; None: by its use, or its usual name
+
+    def tls_context(self) -> ssl.SSLContext:
+        """Return the context in which certificates are verified; raises InputError."""
+        try:
+            return ssl.create_default_context(cafile=self.tls_ca)
+        except (OSError, ssl.SSLError) as error:
+            raise InputError(
+                f"--tls-ca {self.tls_ca}: {getattr(error, 'strerror', None) or error}; give a file"
+                " of certificates (PEM)"
+            ) from None
 
 
 class AccessBook:

@@ -11,17 +11,21 @@ import ssl
 import time
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import groupby, islice
 from operator import lt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
-from nbspam.imap.accounts import AccessBook, AccountSecret, ImapUrl, imap_url
-from nbspam.imap.troubles import AccountRefusedError, asking, refused_login
+from nbspam.imap import accounts
+from nbspam.imap.accounts import AccessBook, ImapUrl, imap_url
+from nbspam.imap.troubles import AccountRefusedError, BrokenError, asking
+
+if TYPE_CHECKING:
+    from nbspam.imap.wire import WireClient
 
 # Of one FETCH of messages, at most.  The first one of a connection is small, and each next one
 # twice as large, so that a connection is of use even if its server closes it after some bytes.
@@ -31,7 +35,6 @@ _HEADS = 500  # messages of one FETCH of sizes, flags or a few headers; its line
 # objects of Python.
 _WINDOW = 10_000
 _MOST_FOLDERS = 10_000
-_NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 _MOST_NAMES = 8  # that are repeated when a folder is not there
 # The usual ends of folders' names by use, likelier ones first; Outlook writes them in the language
 # of its user.
@@ -50,8 +53,8 @@ _USUAL_NAMES = {
     "drafts": ("drafts", "draft"),
     "all": ("all mail",),
 }
-INBOX = "INBOX"
 _MOST_REFUSED = 100  # messages that a server may refuse before it counts as refusing all
+_MOST_BROKEN = 20  # connections that a server may close one after another without a message
 _PARTING_SECONDS = 2.0  # that a server may be silent when the connection is to end
 PAUSES = (1.0, 3.0, 9.0)  # seconds between attempts of a reader to connect again
 
@@ -66,12 +69,13 @@ class AccountFolder(NamedTuple):
 class OpenFolder(NamedTuple):
     """A folder that is selected."""
 
-    name: str
-    validity: int  # UIDVALIDITY; 0: the server states none, and UIDs mean nothing later
-    n_messages: int
-    following: int  # UIDNEXT; 0 if the server does not state it
-    keywords: frozenset[str]  # that its messages may have, in small letters
-    settable: frozenset[str]  # flags and keywords, in small letters; \\* is any new keyword
+    name: str = ""  # "": none is open
+    validity: int = 0  # UIDVALIDITY; 0: the server states none, and UIDs mean nothing later
+    n_messages: int = 0
+    following: int = 0  # UIDNEXT; 0 if the server does not state it
+    keywords: frozenset[str] = frozenset()  # that its messages may have, in small letters
+    settable: frozenset[str] = frozenset()  # flags and keywords; \\* is any new keyword
+    writes: bool = False  # its messages may be changed
 
 
 class MessageHead(NamedTuple):
@@ -93,75 +97,86 @@ class FetchedBatch(NamedTuple):
 
 
 class AccountSession(AbstractContextManager["AccountSession"]):
-    """A connection to an account; a context that ends it.
+    """A connection to an account; a context that begins and ends it.
 
-    Every method raises AccountRefusedError, LostError and, for faults that the user must fix,
-    InputError and UsageError.  timeout: seconds that the server may be silent; None: a minute.
+    Without the context, its first use begins it, as does the next one after `close`.  Every method
+    raises AccountRefusedError, LostError and, for faults that the user must fix, InputError and
+    UsageError.  timeout: seconds that the server may be silent; None: a minute.
     """
 
     def __init__(self, url: ImapUrl, book: AccessBook, timeout: float | None = None) -> None:
-        try:
-            from nbspam.imap import wire
-        except ImportError as error:
-            raise UsageError(
-                f"{url}: needs {error.name}; install it with: pip install 'nbspam[imap]'"
-            ) from None
-        self.url = url
-        access = book.access_to(url)
-        secret = book.secret_of(url)
-        # Made only where it is needed: reading the system's certificates takes a while.
-        context = _tls_context(access.tls_ca) if url.is_tls or access.tls_ca else None
-        with asking(self.url, "connect", is_first=True):
-            tls = context if url.is_tls else None
-            self._client = wire.connected(url.host, url.port, tls, timeout)
-        try:
-            self._secure(context)
-            self._log_in(secret)
-            # Many servers name all of their abilities only after the login.
-            with asking(self.url, "CAPABILITY"):
-                offers = self._client.capabilities()
-            self.abilities = frozenset(_text(each).upper() for each in offers)
-        except BaseException:
-            self.close()
-            raise
-        self.folder = OpenFolder("", 0, 0, 0, frozenset(), frozenset())  # none is open yet
+        self.url, self._book, self._timeout = url, book, timeout
+        self.folder = OpenFolder()
         self._listed: OpenFolder | None = None  # as it was when all of its messages were listed
-        self._at_once = _FIRST_BYTES  # of several messages that are fetched together
         self.refused: dict[ImapUrl, str] = {}  # messages that the server does not show, and why
+        self._breaking: dict[ImapUrl, str] = {}  # those that broke a connection
+        self._n_broken = 0  # connections in which no message has come
+
+    def __enter__(self) -> "AccountSession":
+        self._client  # noqa: B018  which connects
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """End the connection, as politely as it can be done at once."""
-        with suppress(Exception):
-            self._client.socket().settimeout(_PARTING_SECONDS)
-            self._client.logout()
-        with suppress(Exception):
-            self._client.shutdown()
+        self.folder = OpenFolder()
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            _part_from(client)
 
     # ---- beginning ----
 
-    def _secure(self, context: ssl.SSLContext | None) -> None:
+    @cached_property
+    def _client(self) -> "WireClient":
+        """The connection, with its user logged in."""
+        url, access = self.url, self._book.access_to(self.url)
+        try:
+            from nbspam.imap import wire
+        except ImportError as error:
+            raise UsageError(
+                f"{url}: needs {error.name}; install it with: pip install 'nbspam[imap]'"
+            ) from None
+        secret = self._book.secret_of(url)
+        # Made only where it is needed: reading the system's certificates takes a while.
+        context = access.tls_context() if url.is_tls or access.tls_ca else None
+        with asking(self.url, "connect", is_first=True):
+            tls = context if url.is_tls else None
+            client = wire.connected(url.host, url.port, tls, self._timeout)
+        try:
+            if tls is None:
+                self._secure(client, context)
+            self._log_in(client, secret)
+        except BaseException:
+            _part_from(client)
+            raise
+        self._at_once = _FIRST_BYTES  # of several messages that are fetched together
+        return client
+
+    @cached_property
+    def abilities(self) -> frozenset[str]:
+        """The server's capabilities; many servers name all of them only after the login."""
+        with asking(self.url, "CAPABILITY"):
+            return frozenset(_text(each).upper() for each in self._client.capabilities())
+
+    def _secure(self, client: "WireClient", context: ssl.SSLContext | None) -> None:
         """Begin TLS, unless the server is this very machine."""
-        if self.url.is_tls:
-            return
         with asking(self.url, "connect"):
-            peer = self._client.socket().getpeername()[0]
+            peer = client.socket().getpeername()[0]
         if ipaddress.ip_address(peer.partition("%")[0]).is_loopback and context is None:
             return
         with asking(self.url, "STARTTLS"):
-            offered = self._client.has_capability("STARTTLS")
+            offered = client.has_capability("STARTTLS")
         if not offered:
             raise InputError(
                 f"{self.url.host}: offers no TLS on port {self.url.port}; write imaps://, as"
                 " passwords never go over a network without it"
             )
         with asking(self.url, "STARTTLS", is_first=True):
-            self._client.starttls(context or _tls_context(None))
+            client.starttls(context or self._book.access_to(self.url).tls_context())
 
-    def _log_in(self, secret: AccountSecret) -> None:
-        client, user = self._client, self.url.user
+    def _log_in(self, client: "WireClient", secret: accounts.AccountSecret) -> None:
         with asking(self.url, "log in"):
             if client.wire.state == "AUTH":  # the server knows its user already
                 return
@@ -179,26 +194,20 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             log_in = client.plain_login
         else:
             log_in = client.login
-        try:
-            with asking(self.url, "log in"):
-                log_in(user, secret.text)
-        except AccountRefusedError as error:
-            raise refused_login(self.url, error.code, secret.is_token) from None
+        with asking(self.url, "log in by token" if secret.is_token else "log in"):
+            log_in(self.url.user, secret.text)
 
     # ---- folders ----
 
     def folders(self) -> list[AccountFolder]:
         """Return the folders that hold messages, the likeliest one of each use before others."""
         with asking(self.url, "LIST"):
-            if "SPECIAL-USE" in self.abilities and "LIST-EXTENDED" in self.abilities:
-                imap = self._client.wire
-                answer = imap._simple_command("LIST", '""', "*", "RETURN (SPECIAL-USE)")
-                lines = imap._untagged_response(*answer, "LIST")[1]
-                listed = self._client._proc_folder_list(lines)
-            else:
-                listed = self._client.list_folders()
+            has_uses = {"SPECIAL-USE", "LIST-EXTENDED"} <= self.abilities
+            pattern = "* RETURN (SPECIAL-USE)" if has_uses else "*"
+            said, lines = self._client.wire.list('""', pattern)
+            self._client._checkok("LIST", said, lines)
             found = []
-            for flags, delimiter, name in listed:
+            for flags, delimiter, name in self._client._proc_folder_list(lines):
                 end = str(name).lower().rpartition(_text(delimiter or b"\0"))[2]
                 found.append(({_text(flag).lower() for flag in flags}, end, str(name)))
         if len(found) > _MOST_FOLDERS:
@@ -252,7 +261,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
                 said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
                 validity, following = said.get(b"UIDVALIDITY", 0), said.get(b"UIDNEXT", 0)
-                found[folder] = int(validity) % _NUMBERS, int(following) % _NUMBERS
+                found[folder] = int(validity) % accounts.NUMBERS, int(following) % accounts.NUMBERS
         return found
 
     def make_folder(self, folder: str) -> None:
@@ -271,11 +280,12 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
-                    int(found.get(b"UIDVALIDITY", 0)) % _NUMBERS,
+                    int(found.get(b"UIDVALIDITY", 0)) % accounts.NUMBERS,
                     int(found.get(b"EXISTS", 0)),
-                    int(found.get(b"UIDNEXT", 0)) % _NUMBERS,
+                    int(found.get(b"UIDNEXT", 0)) % accounts.NUMBERS,
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
                     permanent,
+                    writes,
                 )
             return self.folder
         except AccountRefusedError as error:
@@ -375,19 +385,51 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             yield batch, False
 
     def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
-        """Return parts of messages; a message that the server refuses keeps no other one back."""
+        """Return parts of messages; a message that the server refuses keeps no other one back.
+
+        Nor does a message at which the connection is lost twice, the second time alone.
+        """
+        if self._breaking:
+            known = {url: self._breaking.get(url) for url in map(self._url_of, uids)}
+            self.refused |= {url: why for url, why in known.items() if why}
+            uids = [url.uid or 0 for url, why in known.items() if not why]
         try:
             with asking(self.url, "FETCH"):
                 found = self._client.fetch(list(uids), wanted)
+                self._n_broken = 0
                 return [(uid, found[uid]) for uid in uids if uid in found]
-        except AccountRefusedError as error:
+        except (AccountRefusedError, BrokenError) as error:
             if len(self.refused) == _MOST_REFUSED:
                 raise
+            if isinstance(error, BrokenError):
+                self._connect_again(uids[0], error)
+            else:
+                self._n_broken = 0
             if half := len(uids) // 2:
                 return self._fetch(uids[:half], wanted) + self._fetch(uids[half:], wanted)
-            url = self.url.of_folder(self.folder.name)
-            self.refused[url.of_message(self.folder.validity, uids[0])] = str(error)
+            if self._n_broken == 1:
+                return self._fetch(uids, wanted)
+            url, why = self._url_of(uids[0]), str(error)
+            if self._n_broken:
+                why = f"{why.partition(';')[0]}, twice; look at the message in a mail program"
+                self._breaking[url] = why
+            self.refused[url] = why
             return []
+
+    def _url_of(self, uid: int) -> ImapUrl:
+        return self.url.of_folder(self.folder.name).of_message(self.folder.validity, uid)
+
+    def _connect_again(self, uid: int, error: BrokenError) -> None:
+        """Open the folder over another connection; raises LostError if this helps no message."""
+        self._n_broken += 1
+        if self._n_broken > _MOST_BROKEN:
+            raise error
+        was = self.folder
+        self.close()
+        if not self.open(was.name, was.writes).validity == was.validity > 0:
+            raise LostError(f"{self.url.account}: {was.name}: has other UIDs; try again")
+        with asking(self.url, "FETCH"):
+            self._client.fetch([uid], ["FLAGS"])
 
     # ---- changing ----
 
@@ -403,10 +445,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         """
         how = "MOVE" if "MOVE" in self.abilities else "COPY"
         with asking(self.url, how, folder):
-            said = self._client.wire.untagged_responses
-            said.pop("COPYUID", None)
+            self._client.wire.placed()  # forget an earlier one
             (self._client.move if how == "MOVE" else self._client.copy)(list(uids), folder)
-            placed = _placed(b" ".join(w for w in said.pop("COPYUID", []) if isinstance(w, bytes)))
+            placed = self._client.wire.placed()
         if how == "COPY":
             self.remove(uids)
         return placed
@@ -459,31 +500,12 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             client.idle_done()
 
 
-def _tls_context(tls_ca: str | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=tls_ca)
-    except (OSError, ssl.SSLError) as error:
-        raise InputError(
-            f"--tls-ca {tls_ca}: {getattr(error, 'strerror', None) or error}; give a file of"
-            " certificates (PEM)"
-        ) from None
-
-
-def _placed(said: bytes) -> dict[int, tuple[int, int]]:
-    """Return UIDVALIDITY and new UIDs by old ones, as COPYUID says: `17 3:4,6 10:12`."""
-    words = said.split()
-    if len(words) != 3:
-        return {}
-    (validity,), old, new = map(_expanded, words)
-    return {was: (validity, uid) for was, uid in zip(old, new, strict=False)}
-
-
-def _expanded(numbers: bytes) -> list[int]:
-    found: list[int] = []
-    for part in numbers.split(b",")[:FETCHED_MESSAGES]:  # no more are ever moved together
-        ends = sorted(map(int, part.split(b":")))  # 2:4 and 4:2 mean the same (RFC 4315)
-        found += range(ends[0], min(ends[-1], ends[0] + FETCHED_MESSAGES) + 1)
-    return [number % _NUMBERS for number in found]
+def _part_from(client: "WireClient") -> None:
+    with suppress(Exception):
+        client.socket().settimeout(_PARTING_SECONDS)
+        client.logout()
+    with suppress(Exception):
+        client.shutdown()
 
 
 def _text(value: object) -> str:
@@ -516,47 +538,6 @@ class FetchedMessage(NamedTuple):
     series: str | None = None  # the folder that it came in; None: it was asked for by itself
 
 
-class _PatientSession:
-    """A session that reconnects when it is lost, in the folder where it was."""
-
-    def __init__(self, url: ImapUrl, book: AccessBook) -> None:
-        self.url, self._book = url, book
-        self._session: AccountSession | None = None
-        self.n_lost = 0  # times without a batch of messages in between
-
-    def close(self) -> None:
-        """End the session, if there is one."""
-        if self._session is not None:
-            self._session.close()
-        self._session = None
-
-    def opened(self, url: ImapUrl) -> tuple[AccountSession, int]:
-        """Return a session in the folder of a URL, and the folder's UIDVALIDITY."""
-        if self._session is None:
-            self._session = AccountSession(self.url, self._book)
-        folder = self._session.folder
-        if folder.name != url.folder:
-            folder = self._session.open(url.folder)
-        if url.validity not in (None, folder.validity):
-            raise InputError(
-                f"{url}: the folder has other numbers now (UIDVALIDITY {folder.validity}); look"
-                " for the message again"
-            )
-        return self._session, folder.validity
-
-    @contextmanager
-    def patient(self) -> Iterator[None]:
-        """Tolerate a lost session in the block, unless it is lost again and again."""
-        try:
-            yield
-        except LostError:
-            self.close()
-            if self.n_lost == len(PAUSES):
-                raise
-            time.sleep(PAUSES[self.n_lost])
-            self.n_lost += 1
-
-
 def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[FetchedMessage]:
     """Yield the messages at URLs of one account, by one connection; raises NbspamError.
 
@@ -564,35 +545,48 @@ def messages_at(paths: Iterable[str], book: AccessBook, most: int) -> Iterator[F
     problem.
     """
     urls = list(map(imap_url, paths))
-    with closing(_PatientSession(urls[0].of_folder(""), book)) as reader:
+    with closing(AccountSession(urls[0].of_folder(""), book)) as session:
         for (url, is_named), group in groupby(
             urls, lambda url: (url._replace(uid=None), url.uid is not None)
         ):
             if not url.folder:
                 raise InputError(f"{url}: names no folder; add one, such as {url}INBOX")
             named = [each.uid or 0 for each in group]
-            yield from _fetched(reader, url, named if is_named else None, most)
+            yield from _fetched(session, url, named if is_named else None, most)
 
 
 def _fetched(
-    reader: _PatientSession, url: ImapUrl, rest: Sequence[int] | None, most: int
+    session: AccountSession, url: ImapUrl, rest: Sequence[int] | None, most: int
 ) -> Iterator[FetchedMessage]:
     """Yield messages of a folder; rest: UIDs of named messages, None for all."""
     series = str(url.of_folder(url.folder)) if rest is None else None
     gone = "not there any more; list the folder again" if rest else None
+    n_lost = 0  # connections without a batch of messages in between
     while rest is None or rest:
-        with reader.patient():
-            session, validity = reader.opened(url)
-            # If UIDs change while a connection is lost, `opened` raises.
-            url = url._replace(validity=validity)
+        try:
+            folder = session.folder
+            if folder.name != url.folder:
+                folder = session.open(url.folder)
+            if url.validity not in (None, folder.validity):  # also since a connection was lost
+                raise InputError(
+                    f"{url}: the folder has other numbers now (UIDVALIDITY {folder.validity});"
+                    " look for the message again"
+                )
+            url = url._replace(validity=folder.validity)
             if rest is None:
                 rest = session.uids()
             for batch in session.messages(rest, most):
-                reader.n_lost = 0
+                n_lost = 0
                 for uid in batch.uids:
-                    message = url.of_message(validity, uid)
+                    message = url.of_message(folder.validity, uid)
                     if uid in batch.data:
                         yield FetchedMessage(message, batch.data[uid], None, batch.is_cut, series)
                     elif why := session.refused.get(message, gone):
                         yield FetchedMessage(message, b"", f"{message}: {why}", series=series)
                 rest = rest[len(batch.uids) :]
+        except LostError:
+            session.close()
+            if n_lost == len(PAUSES):
+                raise
+            time.sleep(PAUSES[n_lost])
+            n_lost += 1

@@ -21,6 +21,12 @@ _NOT_CONNECTED = "authenticated but not connected"  # Outlook, of one connection
 # Texts of errors: imaplib has one class for everything that ends a connection.
 CLOSED, NOTHING_SAID = "closed by the server", "nothing is said"
 
+_REFUSED_LOGINS = {  # without the server's words, which could repeat the secret
+    "log in": "user or password is refused; check both (Gmail: an app password; Outlook: a token)",
+    "log in by token": "the access token is refused or has expired; run --token-command, log in"
+    " there again",
+}
+
 
 class AccountRefusedError(InputError):
     """A server that says no.  code: its reason in a word, such as OVERQUOTA; "" if it has none."""
@@ -28,6 +34,10 @@ class AccountRefusedError(InputError):
     def __init__(self, text: str, code: str = "") -> None:
         super().__init__(text)
         self.code = code
+
+
+class BrokenError(LostError):
+    """A connection that has ended, or makes no sense any more, within an answer."""
 
 
 @contextmanager
@@ -100,11 +110,12 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
         ):
             return _refusal(url, what, folder, error)
         case OSError() | imaplib.IMAP4.error():
-            return LostError(
+            lost = LostError if NOTHING_SAID in str(error) else BrokenError
+            return lost(
                 f"{url.account}: connection lost ({_first_line(error)}); nothing is lost, try"
                 " again later"
             )
-    return LostError(
+    return BrokenError(
         f"{url.account}: an answer to {what} that is no IMAP ({type(error).__name__}); try again"
         " later"
     )
@@ -132,8 +143,9 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
         return LostError(
             f"{where}: the server is busy ({code or 'too many connections'}); try again later"
         )
-    if what == "log in":
-        return AccountRefusedError("", code)  # whose words could repeat the secret
+    if wrong := _REFUSED_LOGINS.get(what):
+        said = f" ({code})" if code else ""
+        return AccountRefusedError(f"{where}: {wrong}{said}", code)
     if code == "OVERQUOTA":
         return AccountRefusedError(
             f"{where}: the account is full; delete some mail, or empty the trash", code
@@ -145,14 +157,3 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
     return AccountRefusedError(
         f"{where}: the server refuses {what} ({said}); check the account", code
     )
-
-
-def refused_login(url: ImapUrl, code: str, is_token: bool) -> AccountRefusedError:
-    """Return the error of a refused login, without the server's words."""
-    text = "user or password is refused; check both (Gmail: an app password; Outlook: a token)"
-    if is_token:
-        text = (
-            "the access token is refused or has expired; run --token-command, log in there again"
-        )
-    said = f" ({code})" if code else ""
-    return AccountRefusedError(f"{url.account}: {text}{said}", code)

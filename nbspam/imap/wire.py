@@ -16,6 +16,7 @@ from typing import Any, cast
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.imap_utf7 import decode, encode
 
+from nbspam.imap.accounts import NUMBERS, folder_name
 from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
 CONNECT_SECONDS = 30.0
@@ -27,6 +28,7 @@ MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands arou
 MOST_LINES = 300_000  # of one answer
 _LONGEST_LINE = 1 << 20  # a list of 90,000 UIDs
 _STEP = 1 << 18
+_MOST_PLACED = 256  # messages that are ever moved together
 _WITHOUT_UID = re.compile(rb"\d+ \((?!.*\bUID )", re.IGNORECASE | re.DOTALL)  # a FETCH
 # Its warnings about answers that are not ASCII would be lines among our own.
 logging.getLogger("imapclient").addHandler(logging.NullHandler())
@@ -87,6 +89,15 @@ class Wire(imaplib.IMAP4):
         """Send a command, or a part of one."""
         self.begin_answer()
         super().send(data)
+
+    def placed(self) -> dict[int, tuple[int, int]]:
+        """Return UIDVALIDITY and new UIDs by old ones, as COPYUID said: `17 3:4,6 10:12`."""
+        said = self.untagged_responses.pop("COPYUID", [])
+        words = b" ".join(word for word in said if isinstance(word, bytes)).split()
+        if len(words) != 3:
+            return {}
+        (validity,), old, new = map(_expanded, words)
+        return {was: (validity, uid) for was, uid in zip(old, new, strict=False)}
 
     def _untagged_response(self, *answer: Any) -> tuple[str, list[Any]]:
         # A server may report flags that others set by a message's number alone (RFC 3501, 7.4.2),
@@ -173,7 +184,7 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
         for flags, delimiter, name in listed:
             with suppress(UnicodeError):  # no command can name a folder of a wrong UTF-7
                 encode(decoded := decode(name))
-                found.append((flags, delimiter, decoded))
+                found.append((flags, delimiter, folder_name(decoded)))
         return found
 
     @property
@@ -196,3 +207,11 @@ def connected(
     client.normalise_times = False  # local times without a zone could be out of range
     client.wire.debug = 0  # else every line is formatted for a log
     return client
+
+
+def _expanded(numbers: bytes) -> list[int]:
+    found: list[int] = []
+    for part in numbers.split(b",")[:_MOST_PLACED]:
+        ends = sorted(map(int, part.split(b":")))  # 2:4 and 4:2 mean the same (RFC 4315)
+        found += range(ends[0], min(ends[-1], ends[0] + _MOST_PLACED) + 1)
+    return [number % NUMBERS for number in found]

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,15 +141,34 @@ def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
 
 def test_a_server_that_closes_connections_after_some_bytes_only_takes_more(server, monkeypatch):
     server.put("INBOX", *map(ham, range(600)))
-    connect = session.AccountSession.__init__
+    connect = wire.connected
 
     def connected(*words):
         server.cut_bytes = 50_000
-        connect(*words)
+        return connect(*words)
 
-    monkeypatch.setattr(session.AccountSession, "__init__", connected)
+    monkeypatch.setattr(wire, "connected", connected)
     assert data_of(server) == [ham(n).replace(b"\n", b"\r\n") for n in range(600)]
     assert server.n_logins < 9
+
+
+def test_a_connection_is_lost_at_a_message_once_and_seldom_if_no_message_comes(server):
+    server.put("INBOX", *map(ham, range(40)))
+    server.refused, server.breaks = {2: "BODY.PEEK[]"}, True
+    with opened(server) as found:
+        found.open("INBOX")
+        for _ in range(2):  # looks over one session
+            found.refused.clear()
+            batches = list(found.messages([1, 2, 3], 1000))
+            assert [uid for batch in batches for uid in batch.data] == [1, 3]
+            assert [url.uid for url in found.refused] == [2]
+            assert server.n_logins == 1 + 3  # all three, the last two, it alone
+    server.refused = dict.fromkeys(range(1, 41), "BODY.PEEK[]")
+    with opened(server) as found:
+        found.open("INBOX")
+        with pytest.raises(LostError, match="closed by the server"):
+            list(found.messages(range(1, 41), 1000))
+    assert server.n_logins == 5 + session._MOST_BROKEN
 
 
 def test_a_message_that_the_server_does_not_show_is_skipped(filled, nbspam, trained, monkeypatch):
@@ -317,8 +337,11 @@ def test_what_a_server_does_wrong_is_one_line(
 
 
 def test_a_range_of_uids_may_begin_with_its_end_and_is_not_expanded_without_bound():
-    assert session._placed(b"17 3:2,9 10:11,20") == {2: (17, 10), 3: (17, 11), 9: (17, 20)}
-    _, most = memory_of(session._placed, b"17 " + b"1:999," * 20_000 + b"1 1")
+    def placed(said):
+        return wire.Wire.placed(SimpleNamespace(untagged_responses={"COPYUID": [said]}))
+
+    assert placed(b"17 3:2,9 10:11,20") == {2: (17, 10), 3: (17, 11), 9: (17, 20)}
+    _, most = memory_of(placed, b"17 " + b"1:999," * 20_000 + b"1 1")
     assert most < 4_000_000  # bytes, not 400 million
 
 
@@ -436,10 +459,13 @@ def test_what_a_server_says_while_we_wait_is_no_refusal_and_no_end(server, monke
 
 
 def test_a_folder_whose_name_is_no_utf7_is_left_out_and_too_many_are_refused(server, monkeypatch):
-    lines = (b'* LIST () "/" %b\r\n' % name for name in (b'"R&D"', b"&2D0-", b"2026", b'"A&-B"'))
+    lines = (
+        b'* LIST () "/" %b\r\n' % name
+        for name in (b'"R&D"', b"&2D0-", b"2026", b'"A&-B"', b"Inbox")
+    )
     server.answers["LIST"] = b"".join([*lines, b"TAG OK done\r\n"])
     with opened(server) as found:
-        assert [each.name for each in found.folders()] == ["2026", "A&B"]
+        assert [each.name for each in found.folders()] == ["2026", "A&B", "INBOX"]
     server.answers.clear()
     monkeypatch.setattr(session, "_MOST_FOLDERS", 2)
     with opened(server) as found, pytest.raises(session.InputError, match="more than 2 folders"):
@@ -465,6 +491,7 @@ URLS = [  # as written, what it says, and how it is written again
     ("imaps://ann@{}", ImapUrl(True, "ann", *AT), "imaps://ann@{}/"),
     ("IMAPS://Ann@MAIL.example.org/", ImapUrl(True, "Ann", *AT), "imaps://Ann@{}/"),
     ("imaps://a%40b.example@{}/INBOX", ImapUrl(True, "a@b.example", *AT, "INBOX"), None),
+    ("imaps://ann@{}/inbox", ImapUrl(True, "ann", *AT, "INBOX"), "imaps://ann@{}/INBOX"),
     (
         "imaps://a@b.example@{}/INBOX",
         ImapUrl(True, "a@b.example", *AT, "INBOX"),

@@ -16,7 +16,7 @@ from nbspam.delivery.account_look import AccountMemory, LeftMessage, keyword_of,
 from nbspam.delivery.maildir import MOVING
 from nbspam.errors import InputError, LostError, NbspamError, UsageError
 from nbspam.imap.accounts import AccessBook, imap_url
-from nbspam.imap.session import INBOX, AccountSession
+from nbspam.imap.session import AccountSession
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.server.page.mailbox import HELD, HELD_BYTES, PATIENCE, MailboxLetter, ReviewMailbox
 from nbspam.sources.files import MAX_MESSAGE, is_account
@@ -49,7 +49,7 @@ class AccountMailbox(ReviewMailbox):
         self.book: AccessBook = book
         self._url = imap_url(path)
         super().__init__(path, model)
-        self._inbox = self._url.folder or INBOX
+        self._inbox = self._url.inbox
         self._junk: str | None = None  # None: there is none, or nobody has looked
         self._session: AccountSession | None = None
         self._numbered: dict[str, dict[int, tuple[str, _Found]]] = {}  # by folder and UID
