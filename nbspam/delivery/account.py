@@ -13,18 +13,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.delivery import maildir
-from nbspam.delivery.account_look import (
-    JUNK,
-    NOT_JUNK,
-    AccountLook,
-    AccountMemory,
-    LeftMessage,
-    Need,
-    PlacedMessage,
-    ReadHead,
-    need_of,
-)
+from nbspam.delivery import account_look, maildir
+from nbspam.delivery.account_look import JUNK, NOT_JUNK, LeftMessage, Need, PlacedMessage
 from nbspam.errors import InputError, LostError
 from nbspam.imap.accounts import AccessBook, ImapUrl
 from nbspam.imap.session import AccountSession
@@ -58,7 +48,8 @@ class AccountToSort(NamedTuple):
 
         day: since 1970-01-01.  report: takes what is done, also before a connection is lost.
         """
-        memory = AccountMemory(self.model_path, self.url.account, not self.choices.dry_run)
+        notes = self.model_path, self.url.account, not self.choices.dry_run
+        memory = account_look.AccountMemory(*notes)
         with closing(memory), memory.alone(maildir.SORTING_PATIENCE):
             AccountSorter(self, session, memory, day, report).sort()
 
@@ -81,7 +72,7 @@ class AccountSorter:
         self,
         account: AccountToSort,
         session: AccountSession,
-        memory: AccountMemory,
+        memory: account_look.AccountMemory,
         day: int,
         report: maildir.SortingReport,
     ) -> None:
@@ -91,7 +82,7 @@ class AccountSorter:
         self._judge = maildir.sorting_classifier(account.model_path, account.rule_of)
         self.inbox = account.url.inbox
         self._places: dict[str, str] = {}  # of the folders that are looked at
-        self._look = AccountLook(session, memory)
+        self._look = account_look.AccountLook(session, memory)
         self._found: list[PlacedMessage] = []  # new in their folders, or with another keyword
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
         self._gone: set[int] = set()  # digests of messages that left a folder since the last look
@@ -148,6 +139,8 @@ class AccountSorter:
         no_lesson = {e.name for e in folders if e.use in _NO_LESSON or e.name == self.spam}
         below = tuple(name + delimiter for name in no_lesson for delimiter in "/.")
         others = [e.name for e in folders if e.name not in no_lesson | self._places.keys()]
+        if not any(each.use == "trash" for each in folders):
+            others = []  # one of them may be the trash, in a language that we do not know
         self._others = [name for name in others if not name.startswith(below)][:_MOST_OTHERS]
 
     def _find_needs(self) -> None:
@@ -177,7 +170,9 @@ class AccountSorter:
 
     def _need(self, each: PlacedMessage, left: LeftMessage | None) -> Need:
         """Return the need of a message, also by its bytes and the way the account is sorted."""
-        need = need_of(each, left, self._places_of.get(each.digest, ()), each.digest in self._gone)
+        need = account_look.need_of(
+            each, left, self._places_of.get(each.digest, ()), each.digest in self._gone
+        )
         if need is Need.REMOVAL and self.choices.tags:
             return Need.VERDICT
         is_twice = need in (Need.COMPARISON, Need.REMOVAL)
@@ -257,7 +252,7 @@ class AccountSorter:
                     for each, verdict, data in batch
                     if verdict.label != "spam" and not model.filed(data).told
                 ]
-                read = {e.uid: ReadHead(e.digest, is_lesson=True) for e in unlike}
+                read = {e.uid: account_look.ReadHead(e.digest, is_lesson=True) for e in unlike}
                 self.memory.keep_heads(*put_there[0][:2], read)
                 self._lessons += [(each, "spam") for each in unlike]
                 self._settle([each for each, *_ in batch if each not in unlike])

@@ -42,11 +42,15 @@ _USUAL_NAMES = {
     "junk": (
         *("junk", "spam", "junk e-mail", "junk email", "bulk mail", "junk mail", "junk-e-mail"),
         *("courrier indésirable", "correo no deseado", "posta indesiderata", "ongewenste e-mail"),
+        *("lixo eletrônico", "wiadomości-śmieci", "нежелательная почта", "спам", "skräppost"),
+        *("垃圾邮件", "垃圾郵件", "迷惑メール", "정크 메일"),
     ),
     "trash": (
         *("trash", "deleted items", "deleted messages", "bin", "deleted", "gelöschte elemente"),
         *("papierkorb", "éléments supprimés", "corbeille", "elementos eliminados", "papelera"),
-        *("posta eliminata", "cestino", "verwijderde items", "prullenbak", "已删除邮件"),
+        *("posta eliminata", "cestino", "verwijderde items", "prullenbak", "itens excluídos"),
+        *("lixeira", "elementy usunięte", "kosz", "удаленные", "корзина", "borttaget"),
+        *("已删除邮件", "已删除", "刪除的郵件", "削除済みアイテム", "ごみ箱", "지운 편지함"),
     ),
     "sent": ("sent", "sent items", "sent messages", "sent mail"),
     "archive": ("archive", "archives"),
@@ -122,9 +126,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     def close(self) -> None:
         """End the connection, as politely as it can be done at once."""
         self.folder = OpenFolder()
-        client = self.__dict__.pop("_client", None)
-        if client is not None:
-            _part_from(client)
+        own = [self.__dict__.pop(name, None) for name in ("_client", "abilities", "_prefixes")]
+        if own[0] is not None:
+            _part_from(own[0])
 
     # ---- beginning ----
 

@@ -79,6 +79,7 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
         (S[0], "Junk", "Archive", "ham"), (S[0], "Junk", "Made now", "ham"),
         (S[0], "Junk", "Made first", "ham"), (S[0], "Junk", "Spam", None),
         (S[0], "Junk", "Trash", None), (S[0], "Junk", "Junk/old", None),
+        (S[0], "Junk", "Kosz", None), (S[0], "Junk", "Roskakori", None),  # a trash, too
         (H[0], "INBOX", "Trash", None), (H[0], "INBOX", "Archive", None),
     ],
 )  # fmt: skip
@@ -87,6 +88,8 @@ def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, b
     box.server.after, box.server.namespaces = f"{AFTER} NAMESPACE", '(("" "/")) NIL (("All/" "/"))'
     for folder in ("Archive", "All/1", "All/2") if target != "Made first" else ():
         box.put(folder, H[5], flags="\\Seen")
+    if target == "Roskakori":
+        del box.server.folders["Trash"]
     box.put("INBOX", S[0], H[0])
     box.sort()
     box.move(data, source, target)
