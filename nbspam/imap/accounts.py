@@ -41,7 +41,7 @@ _SAFE = "/.,=!*'()$+ "  # in folders, beside letters, digits and _-~; a space is
 _PATIENCE = 300.0  # seconds for a command, which may ask its user for a passphrase
 _MOST = 1 << 16  # characters of a secret
 _INBOX = "INBOX"
-NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
+IMAP_NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 
 
 class ImapUrl(NamedTuple):

@@ -264,8 +264,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         for folder in folders:
             with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
                 said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
-                validity, following = said.get(b"UIDVALIDITY", 0), said.get(b"UIDNEXT", 0)
-                found[folder] = int(validity) % accounts.NUMBERS, int(following) % accounts.NUMBERS
+                numbers = (said.get(name, 0) for name in (b"UIDVALIDITY", b"UIDNEXT"))
+                validity, following = (int(each) % accounts.IMAP_NUMBERS for each in numbers)
+                found[folder] = validity, following
         return found
 
     def make_folder(self, folder: str) -> None:
@@ -284,9 +285,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
-                    int(found.get(b"UIDVALIDITY", 0)) % accounts.NUMBERS,
+                    int(found.get(b"UIDVALIDITY", 0)) % accounts.IMAP_NUMBERS,
                     int(found.get(b"EXISTS", 0)),
-                    int(found.get(b"UIDNEXT", 0)) % accounts.NUMBERS,
+                    int(found.get(b"UIDNEXT", 0)) % accounts.IMAP_NUMBERS,
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
                     permanent,
                     writes,

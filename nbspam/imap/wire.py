@@ -16,7 +16,7 @@ from typing import Any, cast
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.imap_utf7 import decode, encode
 
-from nbspam.imap.accounts import NUMBERS, folder_name
+from nbspam.imap.accounts import IMAP_NUMBERS, folder_name
 from nbspam.imap.troubles import CLOSED, NOTHING_SAID
 
 CONNECT_SECONDS = 30.0
@@ -214,4 +214,4 @@ def _expanded(numbers: bytes) -> list[int]:
     for part in numbers.split(b",")[:_MOST_PLACED]:
         ends = sorted(map(int, part.split(b":")))  # 2:4 and 4:2 mean the same (RFC 4315)
         found += range(ends[0], min(ends[-1], ends[0] + _MOST_PLACED) + 1)
-    return [number % NUMBERS for number in found]
+    return [number % IMAP_NUMBERS for number in found]
