@@ -332,7 +332,7 @@ def listeners_of(
     try:
         _check_used(values, listeners)
         for name, _ in listeners.sockets:
-            protocol(name)
+            protocol(name)  # imported once, before workers are forked
         for key in [key for key in listeners.opened if key[0] == "web"]:
             try:
                 page = page_of(listeners.opened[key], values["model_path"])

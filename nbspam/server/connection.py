@@ -169,16 +169,11 @@ class Desk:
         taught, ms = label or "forget", milliseconds(seconds)
         self.log.answered(user=user, taught=taught, outcome=became, ms=ms, **facts)
 
-    @property
-    def autolearns(self) -> bool:
-        """Whether messages are learned by their lists: the owner allows it, and few wait."""
+    def autolearn(self, data: bytes, label: str, user: str | None) -> bool:
+        """Return whether a message is learned by its list: if the owner allows it, and few wait."""
         teacher = self.teacher
-        return self.choices.autolearns and teacher is not None and teacher.n_waiting < _FEW
-
-    def autolearn(self, data: bytes, label: str, user: str | None) -> None:
-        """Learn a message by its list and verdict."""
-        teacher = self.teacher
-        assert teacher is not None
+        if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
+            return False
         began = monotonic()
 
         def learned(future: "asyncio.Future[Outcome]") -> None:
@@ -191,6 +186,7 @@ class Desk:
 
         facts = {"id": message_id(data), "bytes": len(data)}
         teacher.teach(data, label, known_as(user), told=False).add_done_callback(learned)
+        return True
 
     def note_failure(self, error: BaseException, **facts: Any) -> None:
         """Log a message that was not judged or learned; end a worker that fails each of them.
@@ -485,10 +481,10 @@ class Connection(asyncio.BufferedProtocol):
                     id=message_id(data),
                     bytes=size,
                 )
-            lesson = judgement.lesson if is_whole and self.desk.autolearns else None
-            answer(judgement if lesson == judgement.lesson else judgement._replace(lesson=None))
-            if lesson is not None:
-                self.desk.autolearn(data, lesson, user)
+            lesson = judgement.lesson
+            if lesson is not None and not (is_whole and self.desk.autolearn(data, lesson, user)):
+                judgement = judgement._replace(lesson=None)
+            answer(judgement)
 
         self.wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
 

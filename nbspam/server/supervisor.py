@@ -28,7 +28,7 @@ from nbspam.server.choices import (
 )
 from nbspam.server.judge import check_folder, check_site, open_served, served_copy
 from nbspam.server.metrics import Log, ServerTally
-from nbspam.server.worker import FAILING, protocol, run_worker
+from nbspam.server.worker import FAILING, run_worker
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import remove_copy
@@ -365,8 +365,6 @@ def serve(
         rule = choices.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
         sockets = listening()  # the last that can fail: no socket is left without workers
-        for name, _ in sockets:
-            protocol(name)  # imported once, before workers are forked
         access = access_beside(choices.model_path) if "web" in dict(sockets) else None
         log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
         # A collection writes into every object that it looks at, and so copies shared memory.
