@@ -170,7 +170,7 @@ class Desk:
         self.log.answered(user=user, taught=taught, outcome=became, ms=ms, **facts)
 
     def autolearn(self, data: bytes, label: str, user: str | None) -> bool:
-        """Return whether a message is learned by its list: if the owner allows it, and few wait."""
+        """Learn a message by its list, if the owner allows it and few wait; say whether it is."""
         teacher = self.teacher
         if teacher is None or not self.choices.autolearns or teacher.n_waiting >= _FEW:
             return False

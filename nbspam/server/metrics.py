@@ -178,7 +178,7 @@ ENDS = {
     "failing": "ended itself, as message after message failed",
     "failed": "ended with an error",
 }
-_COUNTS = ("connections", "oversized", "batches", "batched", "personal", "unlogged")
+_COUNTS = ("connections", "oversized", "batches", "batched", "personal", "log_lines_dropped")
 # Of the process that shares lessons: whether the log answers, records of the log that were not
 # read yet, lessons that wait for it, records that were read, and records that were not lessons.
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
@@ -297,13 +297,12 @@ def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]"
         ("batches", "Batches judged."),
         ("batched", "Messages in all batches."),
         ("personal", "Messages judged with lessons of their user."),
+        ("log_lines_dropped", "Log lines that nobody read."),
     ):
         yield CounterMetricFamily(f"nbspam_{name}", text, tally.total(name))
     yield counter(
         "restarts", "Workers that ended and were started again.", "cause", "ended ", ENDS
     )
-    dropped = tally.total("unlogged")
-    yield CounterMetricFamily("nbspam_log_lines_dropped", "Log lines that nobody read.", dropped)
     gauges = {
         "open_connections": tally.total("open"),
         "queue": tally.total("waiting"),

@@ -237,9 +237,8 @@ class SpamdConnection(connection.Connection):
 
     def _teach(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
-            raise RequestError(
-                Status.UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
-            )
+            why = "TELL is not allowed; start the server with --allow-tell"
+            raise RequestError(Status.UNAVAILABLE, why)
         lesson = lesson_of(request, self.desk.choices.reports_teach)
         if lesson is None:
             self._write_done("")
@@ -267,9 +266,8 @@ class SpamdConnection(connection.Connection):
         try:
             data = inflating.decompress(data, self.desk.limits.message_bytes)
         except zlib.error as error:
-            raise RequestError(
-                Status.DATAERR, f"the body is not compressed by zlib: {error}"
-            ) from error
+            why = f"the body is not compressed by zlib: {error}"
+            raise RequestError(Status.DATAERR, why) from error
         if inflating.eof:
             self.size = len(data)
         elif self.is_whole:

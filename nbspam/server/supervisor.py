@@ -366,7 +366,7 @@ def serve(
         list(model.classifier().classify([_FIRST], rule=rule))
         sockets = listening()  # the last that can fail: no socket is left without workers
         access = access_beside(choices.model_path) if "web" in dict(sockets) else None
-        log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
+        log = Log(choices.log, on_drop=partial(tally.add, "log_lines_dropped"))
         # A collection writes into every object that it looks at, and so copies shared memory.
         # With these frozen it is cheap, and what connections leave behind need not pile up.
         gc.collect()
