@@ -4,7 +4,7 @@ import asyncio
 
 from nbspam.counts.lessons import Outcome
 from nbspam.decision import Cutoffs
-from nbspam.errors import InputError
+from nbspam.errors import InputError, ModelFileError
 from nbspam.server.choices import Access, ServerChoices, ServerLimits, Service
 from nbspam.server.connection import Desk
 from nbspam.server.judge import Judgement
@@ -57,7 +57,7 @@ class ScriptedJudge:
 
     def _settle(self, done, data, explain):
         if b"failure" in data:
-            done.set_exception(InputError("m\udce9: cannot be read; give another"))
+            done.set_exception(ModelFileError("m\udce9: cannot be read; give another"))
         elif b"our bug" in data:
             done.set_exception(ZeroDivisionError("words of mail"))
         elif b"no memory" in data:
@@ -87,6 +87,8 @@ class ScriptedTeacher:
         before = self.known.get(data)
         if b"failure" in data:
             done.set_exception(OSError(28, "No space left on device"))
+        elif b"GIF89a" in data:
+            done.set_exception(InputError("the message looks like a GIF picture"))
         elif instead_of not in (None, before):
             done.set_result(Outcome(already_known=1))
         elif label is None:

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from nbspam.counts.lessons import Outcome
-from nbspam.errors import NbspamError
+from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of
 from nbspam.printing import printable
@@ -536,6 +536,8 @@ class Connection(asyncio.BufferedProtocol):
                 self.within_memory(answered, done.result())
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
+            elif isinstance(error, InputError):  # a lesson that is no mail
+                self.trouble("malformed", str(error))
             else:
                 desk.note_failure(error, **self.facts())
                 if isinstance(error, MemoryError):

@@ -121,7 +121,7 @@ _STATUS = {
     "busy": Status.TEMPFAIL,
     "late": Status.TIMEOUT,
     "idle": Status.TIMEOUT,
-    "malformed": Status.PROTOCOL,
+    "malformed": Status.DATAERR,
     "gone": Status.PROTOCOL,  # unless it only stopped writing, nobody reads it
     "failed": Status.TEMPFAIL,  # a full disk, or a fault of ours: neither is the message's
     "large": Status.DATAERR,

@@ -144,6 +144,7 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (post("/checkv2", b"failure"), 503, "m\udce9: cannot be read; give another"),
         (post("/checkv2", b"our bug"), 503, "internal error"),
         (lesson("/relabel", SPAM, "Class: eggs"), 400, "header Class: neither ham nor spam"),
+        (lesson("/learnspam", b"GIF89a"), 400, "the message looks like a GIF picture"),
         (lesson("/learnspam", b"failure"), 503, "[Errno 28] No space left on device"),
         (get("/explain"), 405, "/explain: POST the message"),
         (get("/learnspam"), 405, "/learnspam: POST the message"),
