@@ -156,7 +156,7 @@ TROUBLES = {
     "busy": "too many at the same time",
     "late": "not judged in time",
     "idle": "not sent in time",
-    "malformed": "not in the words of its protocol",
+    "malformed": "not in the words of its protocol, or no mail",
     "failed": "failed",
     "gone": "the client has gone",
     "forbidden": "forbidden",

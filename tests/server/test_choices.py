@@ -20,10 +20,8 @@ def test_an_address_is_a_port_a_host_with_one_or_a_path():
     for text, address, is_local in (
         ("783", Address("127.0.0.1", 783), True),
         ("localhost:783", Address("localhost", 783), True),
-        ("127.0.0.1:0", Address("127.0.0.1", 0), True),
         ("[::1]:783", Address("::1", 783), True),
         ("0.0.0.0:783", Address("0.0.0.0", 783), False),
-        ("[::]:783", Address("::", 783), False),
         (":783", Address("", 783), False),
         ("mail.example:783", Address("mail.example", 783), False),
         ("/run/nbspam.sock", Address(path="/run/nbspam.sock"), True),

@@ -226,7 +226,6 @@ async def test_a_request_that_is_refused_has_a_line_in_the_log(capfd):
         (SpamdConnection, tell("spam"), "forbidden why=TELL is not allowed; start the server"),
         (RspamdConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=not HTTP"),
         (RspamdConnection, post("/check", b"x", "Compression: zstd"), "malformed why=Compression"),
-        (RspamdConnection, post("/checkv3"), "malformed why=/checkv3: not known here"),
         (RspamdConnection, post("/learnspam"), "forbidden why=this server learns nothing; start"),
         (SpamdConnection, HUGE, "large why=a message of 999999999 bytes; send its beginning"),
         (MilterConnection, b"PROXY TCP4 ::1 ::1 1 2\r\n", "malformed why=a packet of 1347571544"),

@@ -80,7 +80,6 @@ def test_errors_are_told_by_kind_and_place_as_their_words_may_be_those_of_mail()
     assert json.loads(written("json", bug))["note"].startswith("oh: ValueError ")
     limited = "out of memory or threads; allow more"
     for error, why in (
-        (InputError("m.nb: not a model; give one"), "m.nb: not a model; give one"),
         (InputError(f"{300 * 'm'}: what to do"), f"{300 * 'm'}: what to do"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
         (MemoryError(), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),

@@ -147,7 +147,6 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (lesson("/learnspam", b"GIF89a"), 400, "the message looks like a GIF picture"),
         (lesson("/learnspam", b"failure"), 503, "[Errno 28] No space left on device"),
         (get("/explain"), 405, "/explain: POST the message"),
-        (get("/learnspam"), 405, "/learnspam: POST the message"),
         (get("/secrets"), 404, "/secrets: not known here"),
         (get(f"/?token={scripted.ACCESS.token_of('')}"), 404, "/: not known here"),  # of --web
         (post("/checkv2", SPAM, "Compression: zstd"), 415,

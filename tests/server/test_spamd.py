@@ -158,7 +158,6 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
          NO_ZLIB + b"that zlib compressed ends too early"),
         (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
         (tell("spam", b""), b"65 EX_DATAERR: no message; send it behind the head"),
-        (tell("", b"", "Remove: local"), b"65 EX_DATAERR: no message"),
         (tell("eggs"), b"76 EX_PROTOCOL: Message-class is neither"),
         (tell("spam", b"GIF89a"), b"65 EX_DATAERR: the message looks like a GIF picture"),
         (tell("spam", b"failure"), b"75 EX_TEMPFAIL: [Errno 28] No space left"),
