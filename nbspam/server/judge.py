@@ -346,10 +346,8 @@ class BatchJudge:
             given = Judgement(verdict, own_rule, why, lack, learned, is_known)
             own_lists = (each.trusting(server) for each in lists[case.user])
             matches = (each.match(case.data, case.user) for each in own_lists)
-            given = _listed(given, next(filter(None, matches), None))
-            if given.lesson is not None and own is None and self._users is not None:
-                given = given._replace(lesson=None)  # a user without lessons gets no files
-            found.append(given)
+            learns = own is not None or self._users is None  # without lessons, a user has no files
+            found.append(_listed(given, next(filter(None, matches), None), learns))
         return found
 
     def _lists_of(self, cases: Sequence[AskedMessage]) -> dict[str, list[addresses.AddressLists]]:
@@ -501,13 +499,13 @@ class Judge:
             self._loop.call_soon(self._gather, len(self._waiting), _TURNS)
 
 
-def _listed(given: Judgement, match: addresses.ListMatch | None) -> Judgement:
+def _listed(given: Judgement, match: addresses.ListMatch | None, learns: bool) -> Judgement:
     if match is None:
         return given
     explanation = given.explanation
     if explanation is not None:
         explanation = addresses.listed_explanation(explanation, match, given.rule)
-    lesson = addresses.autolearned(match, given.verdict.posterior["spam"])
+    lesson = addresses.autolearned(match, given.verdict.posterior["spam"]) if learns else None
     verdict = addresses.listed_verdict(given.verdict, match, given.rule)
     return given._replace(
         verdict=verdict, explanation=explanation, listed=match.line, lesson=lesson

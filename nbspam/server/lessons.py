@@ -19,7 +19,6 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.arrays import today
-from nbspam.counts.ledger import FiledMessage
 from nbspam.counts.lessons import Outcome
 from nbspam.disk import locked, resolved, stamp_of
 from nbspam.errors import ModelFileError, NbspamError, SharedLogError
@@ -117,10 +116,6 @@ class ToldLesson(NamedTuple):
     item: Item  # without a class: it is un-learned
     instead_of: str | None  # the class that it is to leave
     is_unconditional: bool  # to be learned whatever the message's class is now
-
-    def is_wanted(self, filed: FiledMessage) -> bool:
-        """Return whether to learn the message, given where it is filed now."""
-        return self.is_unconditional or filed.label == self.instead_of
 
 
 WaitingLesson = judge.WaitingRequest[ToldLesson]
@@ -250,7 +245,9 @@ class Teacher:
         found = model.learn_each(
             [lesson.item for lesson in lessons],
             day=today(),
-            is_wanted=lambda number, filed: lessons[number].is_wanted(filed),
+            is_wanted=lambda number, filed: (
+                lessons[number].is_unconditional or filed.label == lessons[number].instead_of
+            ),
         )
         if model.stamp != before:
             return_freed_memory()
