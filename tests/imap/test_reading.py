@@ -400,6 +400,11 @@ def test_folders_are_found_by_their_use_or_usual_names(server):
     server.folders["Junk"].use = ""
     with opened(server) as found:
         assert found.junk_folder(found.folders(), None) == "Junk"
+    server.folders |= {"Junk": FakeFolder(12, "\\Junk"), "A spam": FakeFolder(40, "\\Junk")}
+    for _ in range(2):  # of two that are marked, the first by name
+        with opened(server) as found:
+            assert found.junk_folder(found.folders(), None) == "A spam"
+        server.folders["Junk"] = server.folders.pop("Junk")
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_KEEPIDLE"), reason="another system's option")
@@ -486,44 +491,37 @@ def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, 
     assert b"pip install 'nbspam[imap]'" in done.stderr
 
 
-HOST, AT = "mail.example.org", ("mail.example.org", 993)
-URLS = [  # as written, what it says, and how it is written again
-    ("imaps://ann@{}", ImapUrl(True, "ann", *AT), "imaps://ann@{}/"),
-    ("IMAPS://Ann@MAIL.example.org/", ImapUrl(True, "Ann", *AT), "imaps://Ann@{}/"),
-    ("imaps://a%40b.example@{}/INBOX", ImapUrl(True, "a@b.example", *AT, "INBOX"), None),
-    ("imaps://ann@{}/inbox", ImapUrl(True, "ann", *AT, "INBOX"), "imaps://ann@{}/INBOX"),
+HOST = "mail.example.org"
+URLS = [  # as written, what it says beside TLS and the host, and how it is written again
+    ("imaps://ann@{}", ("ann", 993), "imaps://ann@{}/"),
+    ("IMAPS://Ann@MAIL.example.org/", ("Ann", 993), "imaps://Ann@{}/"),
+    ("imaps://ann@{}/inbox", ("ann", 993, "INBOX"), "imaps://ann@{}/INBOX"),
+    ("imaps://a%40b.example@{}/INBOX", ("a@b.example", 993, "INBOX"), None),
+    ("imaps://a@b.example@{}/x", ("a@b.example", 993, "x"), "imaps://a%40b.example@{}/x"),
+    ("imap://ann@{}:1143/a/b%20c;UIDVALIDITY=7/;UID=3", ("ann", 1143, "a/b c", 7, 3), None),
+    ("imap://ann;AUTH=*@{}:1143/x", ("ann", 1143, "x"), "imap://ann@{}:1143/x"),
     (
-        "imaps://a@b.example@{}/INBOX",
-        ImapUrl(True, "a@b.example", *AT, "INBOX"),
-        "imaps://a%40b.example@{}/INBOX",
+        "imaps://ann@{}/[Gmail]/Spam",
+        ("ann", 993, "[Gmail]/Spam"),
+        "imaps://ann@{}/%5BGmail%5D/Spam",
     ),
+    # No other server gets the password.
     (
-        "imap://ann;AUTH=*@{}:1143/a/b%20c;UIDVALIDITY=7/;UID=3",
-        ImapUrl(False, "ann", HOST, 1143, "a/b c", 7, 3),
-        "imap://ann@{}:1143/a/b%20c;UIDVALIDITY=7/;UID=3",
+        "imaps://ann@{}/x@evil.example",
+        ("ann", 993, "x@evil.example"),
+        "imaps://ann@{}/x%40evil.example",
     ),
-    (
-        "imaps://ann@[::1]/[Gmail]/Spam",
-        ImapUrl(True, "ann", "::1", 993, "[Gmail]/Spam"),
-        "imaps://ann@[::1]/%5BGmail%5D/Spam",
-    ),
-    (  # no other server gets the password
-        "imaps://ann@{}/from/x@evil.example",
-        ImapUrl(True, "ann", *AT, "from/x@evil.example"),
-        "imaps://ann@{}/from/x%40evil.example",
-    ),
-    (
-        "imaps://ann@{}/%E5%9E%83%E5%9C%BE&\"'",
-        ImapUrl(True, "ann", *AT, "垃圾&\"'"),
-        "imaps://ann@{}/%E5%9E%83%E5%9C%BE%26%22'",
-    ),
+    ("imaps://ann@{}/%E5%9E%83&\"'", ("ann", 993, "垃&\"'"), "imaps://ann@{}/%E5%9E%83%26%22'"),
 ]
 
 
-@pytest.mark.parametrize(("text", "url", "again"), URLS)
-def test_a_url_says_account_folder_and_message(text, url, again):
-    assert imap_url(text.format(HOST)) == url
-    assert str(url) == (again or text).format(HOST)
+@pytest.mark.parametrize("host", [HOST, "[::1]"])
+@pytest.mark.parametrize(("text", "said", "again"), URLS)
+def test_a_url_says_account_folder_and_message(text, said, again, host):
+    user, port, *rest = said
+    url = ImapUrl(text[:5].lower() == "imaps", user, host.strip("[]"), port, *rest)
+    assert imap_url(text.replace("MAIL.example.org", host).format(host)) == url
+    assert str(url) == (again or text).format(host)
     assert imap_url(str(url)) == url
 
 
