@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from browser import launched
+from maildirs import Maildir
 from nbspam.classifier.training import learn_items
 from nbspam.cli.main import exit_status
 from nbspam.evaluation.metrics import bootstrap_interval
@@ -137,6 +138,12 @@ def trained(trained_once, folder, model):
     """Where a model of the folder is: a copy, as training is most of a test's time."""
     shutil.copytree(trained_once, model.parent)
     return model
+
+
+@pytest.fixture
+def maildir(tmp_path, trained):
+    """An empty Maildir, and that model, by which it is sorted."""
+    return Maildir(tmp_path / "Maildir", trained)
 
 
 @pytest.fixture(autouse=True)

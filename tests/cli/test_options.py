@@ -13,22 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbspam.cli import options as kinds
 from nbspam.cli.frame import COMMON, FIRST, config_path, leaves, summary
 from nbspam.cli.inputs import Labels
 from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROUPS, cli
-from nbspam.cli.options import (
-    CLASS_PRIOR,
-    COST,
-    DECLARED,
-    FROM_ZERO_OR_AUTO,
-    LETTER,
-    NAMED_PATH,
-    PARTS,
-    SHARD,
-    SHARE,
-    SHARE_OR_ESTIMATED,
-    shares,
-)
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
@@ -37,17 +25,17 @@ from support import SPAM, complains, run_nbspam, write_files
 
 def test_a_word_becomes_a_value():
     for kind, word, value in [
-        (FROM_ZERO_OR_AUTO, "0", 0.0),
-        (FROM_ZERO_OR_AUTO, "1e-3", 0.001),
-        (FROM_ZERO_OR_AUTO, "auto", "auto"),
-        (CLASS_PRIOR, "uniform", "uniform"),
-        (CLASS_PRIOR, "0.25,0.75", (0.25, 0.75)),
-        (COST, "2", 2.0),
-        (NAMED_PATH, "work=a=b", ("work", "a=b")),
-        (SHARE, "a=b=0.5", ("a=b", 0.5)),
-        (SHARE_OR_ESTIMATED, "estimated", "estimated"),
-        (LETTER, "F", "F"),
-        (PARTS, "headers,quotes", ("headers", "quotes")),
+        (kinds.FROM_ZERO_OR_AUTO, "0", 0.0),
+        (kinds.FROM_ZERO_OR_AUTO, "1e-3", 0.001),
+        (kinds.FROM_ZERO_OR_AUTO, "auto", "auto"),
+        (kinds.CLASS_PRIOR, "uniform", "uniform"),
+        (kinds.CLASS_PRIOR, "0.25,0.75", (0.25, 0.75)),
+        (kinds.COST, "2", 2.0),
+        (kinds.NAMED_PATH, "work=a=b", ("work", "a=b")),
+        (kinds.SHARE, "a=b=0.5", ("a=b", 0.5)),
+        (kinds.SHARE_OR_ESTIMATED, "estimated", "estimated"),
+        (kinds.LETTER, "F", "F"),
+        (kinds.PARTS, "headers,quotes", ("headers", "quotes")),
     ]:
         assert kind.convert(word, None, None) == value
         assert kind.convert(value, None, None) == value
@@ -55,14 +43,17 @@ def test_a_word_becomes_a_value():
 
 def test_a_word_that_does_not_fit_is_named_with_what_to_do():
     for kind, words in [
-        (FROM_ZERO_OR_AUTO, ["-1", "nan", "inf", "x", ""]),
-        (CLASS_PRIOR, ["0.5,0.6", "1,0", "nan", "x", "-1,2", ""]),
-        (COST, ["0", "-1", "inf", "nan", "dear"]),
-        (NAMED_PATH, ["work", "=path", "work="]),
-        (SHARE, ["spam", "spam=x", "estimated"]),
-        (DECLARED, ["x", "=a", "x=a,a", "x=a\nb", "x=a\rb"]),
-        (LETTER, ["", "FF", "7", "ä", "T"]),
-        (SHARD, ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4", f"1/{1 << 31}"]),
+        (kinds.FROM_ZERO_OR_AUTO, ["-1", "nan", "inf", "x", ""]),
+        (kinds.CLASS_PRIOR, ["0.5,0.6", "1,0", "nan", "x", "-1,2", ""]),
+        (kinds.COST, ["0", "-1", "inf", "nan", "dear"]),
+        (kinds.NAMED_PATH, ["work", "=path", "work="]),
+        (kinds.SHARE, ["spam", "spam=x", "estimated"]),
+        (kinds.DECLARED, ["x", "=a", "x=a,a", "x=a\nb", "x=a\rb"]),
+        (kinds.LETTER, ["", "FF", "7", "ä", "T"]),
+        (
+            kinds.SHARD,
+            ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4", f"1/{1 << 31}"],
+        ),
     ]:
         for word in words:
             with pytest.raises(click.BadParameter) as refused:
@@ -72,11 +63,11 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
 
 
 def test_shares_and_labels_are_one_value():
-    assert shares(None, None, [("spam", 0.8), ("ham", 0.2)]) == {"spam": 0.8, "ham": 0.2}
-    assert shares(None, None, ["estimated"]) == "estimated"
-    assert shares(None, None, []) is None
+    assert kinds.shares(None, None, [("spam", 0.8), ("ham", 0.2)]) == {"spam": 0.8, "ham": 0.2}
+    assert kinds.shares(None, None, ["estimated"]) == "estimated"
+    assert kinds.shares(None, None, []) is None
     with pytest.raises(click.BadParameter, match="estimated: not NAME=P"):
-        shares(None, None, ["estimated", ("spam", 0.8)])
+        kinds.shares(None, None, ["estimated", ("spam", 0.8)])
     labels = Labels(spam=("s",), ham=("h", "i"), named=(("work", "w"),))
     assert labels.paths == [("spam", "s"), ("ham", "h"), ("ham", "i"), ("work", "w")]
 

@@ -24,11 +24,6 @@ from stored import full_disk
 from support import crash_at, make_maildir, raising
 
 
-@pytest.fixture
-def maildir(tmp_path, trained):
-    return Maildir(tmp_path / "Maildir", trained)
-
-
 def unsure(classifier):
     """Return a rule by which nearly all mail is unsure."""
     return cutoffs(2, 1e-9)

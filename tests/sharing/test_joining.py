@@ -1,4 +1,4 @@
-"""A new host starts from a snapshot, with users' models; and single orders of lessons."""
+"""A new host starts from a snapshot, with users' models."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from nbspam.sharing.outbox import Outbox, share_findings
 from nbspam.sharing.sharer import SharedOutlet, Sharer, join_log, snapshot
 from nbspam.sources.items import Item
 from nbspam.store.upkeep import BAD
-from shared_logs import DAY, Host, MemoryLog, message, quiet
+from shared_logs import DAY, Host, MemoryLog, message
 
 
 def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
@@ -129,37 +129,3 @@ def test_what_opens_an_outbox_again_leaves_it_to_its_first_user(tmp_path, monkey
         first, second = threads.map(lambda _: outlet.outbox, range(2))
     assert first is second
     first.close()
-
-
-def exports(hosts):
-    """Let hosts exchange all of their lessons; return their models as text."""
-    quiet(hosts)
-    return [host.export() for host in hosts]
-
-
-def test_a_lesson_known_to_both_is_moved_back_and_follows_the_other_one(hosts):
-    for n in (1, 7, 13, 61):  # they share words, whose counts would be wrong otherwise
-        hosts[0].teach(message(n), "ham")
-    for host in hosts:
-        host.sharer.exchange()
-    hosts[1].teach(message(1), "spam", DAY + 1)  # waits in the outbox
-    hosts[0].teach(message(1), None, DAY + 1)
-    hosts[0].sharer.send()
-    hosts[1].sharer.receive()
-
-    assert hosts[1].opened("").filed(message(1)).label == "spam"  # its own is the later one
-    one, two = exports(hosts)
-    assert one == two
-
-
-def test_words_of_another_copy_are_seen_on_the_day_of_that_copy(hosts):
-    hosts[0].teach(message(2, copy=1), "ham", DAY)  # has the word copy1
-    hosts[0].sharer.exchange()
-    hosts[0].teach(message(1, copy=0), "ham", DAY + 3)
-    hosts[1].teach(message(1, copy=1), "ham", DAY + 3)
-    hosts[0].sharer.send()
-    one, two = exports(hosts)
-
-    assert one == two
-    (line,) = (line for line in one.splitlines() if b'"subject:copy1"' in line)
-    assert b'"seen": "2024-10-07"' in line  # DAY + 3; it is counted once

@@ -57,6 +57,15 @@ CASES = {
     "two copies of one host follow another message": [
         *(teach(0, 4, day=-1), teach(1, 1), teach(0, 1, copy=1))
     ],
+    "it is moved here and taken back elsewhere, where others share its words": [
+        *(teach(0, n, told=True) for n in (1, 7, 13, 61)),
+        *((0, SENT), (1, READ), teach(1, 1, label="spam", day=1, told=True)),
+        *(teach(0, 1, label=None, day=1, told=True), (0, SENT), (1, READ)),
+    ],
+    "another copy waits, which has a word of the log": [
+        *(teach(0, 2, copy=1, told=True), (0, SENT), (0, READ), teach(0, 1, day=3, told=True)),
+        *(teach(1, 1, copy=1, day=3, told=True), (0, SENT)),
+    ],
     "it was taken back before it was sent": [
         *(teach(0), (0, SENT), teach(0, 1), teach(2, day=1), teach(2, label=None))
     ],

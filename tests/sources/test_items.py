@@ -20,15 +20,6 @@ from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources import files, mailboxes
-from nbspam.sources.files import (
-    MAX_MESSAGE,
-    NO_COLUMNS,
-    TextColumns,
-    open_file,
-    open_inside,
-    read_json,
-    read_uncompressed,
-)
 from nbspam.sources.foreign import oddity
 from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, read_items
 from support import FROM, HAM, ROOT, SPAM, complains, packed, standard_input, write_files
@@ -201,11 +192,11 @@ def test_formats_eml_and_mbox_hold_for_every_file(tmp_path, monkeypatch):
 
 def test_a_longer_message_is_truncated(tmp_path):
     path = write(tmp_path / "m", b"x")
-    os.truncate(path, MAX_MESSAGE + 10)  # a sparse file: it takes no space on disk
-    assert [len(message) for message in data(path)] == [MAX_MESSAGE]
+    os.truncate(path, files.MAX_MESSAGE + 10)  # a sparse file: it takes no space on disk
+    assert [len(message) for message in data(path)] == [files.MAX_MESSAGE]
     with path.open() as stream, patch("sys.stdin", stream):
         (item,) = read_items(["-"])
-    assert len(item.read()) == MAX_MESSAGE
+    assert len(item.read()) == files.MAX_MESSAGE
 
 
 TABLES = {
@@ -431,9 +422,9 @@ def test_a_file_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch, size, at_
     status, read = os.stat_result((*os.stat(path)[:6], size, 0, 0, 0)), os.read
     monkeypatch.setattr(os, "fstat", lambda _: status)
     monkeypatch.setattr(os, "read", lambda file, n: read(file, min(n, at_once)))
-    assert read_uncompressed(str(path), 99) == b"a: b\n\nand more"
-    assert read_uncompressed(str(path), 6) == b"a: b\n\n"
-    assert read_uncompressed(str(path), 2) == b"a:"
+    assert files.read_uncompressed(str(path), 99) == b"a: b\n\nand more"
+    assert files.read_uncompressed(str(path), 6) == b"a: b\n\n"
+    assert files.read_uncompressed(str(path), 2) == b"a:"
 
 
 # --- data that are neither mail nor text -----------------------------------------------------
@@ -461,7 +452,7 @@ def test_a_file_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch, size, at_
     (b"a\0\0\0b\0\0\0", "binary data"),
 ])  # fmt: skip
 def test_binary_data_are_named(data, what):
-    assert oddity(data, NO_COLUMNS) == f"looks like {what}, not like mail or text"
+    assert oddity(data, files.NO_COLUMNS) == f"looks like {what}, not like mail or text"
 
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
@@ -479,12 +470,16 @@ def test_no_model_learns_from_what_is_neither_mail_nor_text(preset, nbspam, tmp_
 
 def test_a_table_is_named_with_the_format_to_give():
     said = "looks like a table, judged as one text; --format {} judges its rows"
-    assert oddity(b"label,text\nham,x\n", NO_COLUMNS) == said.format("csv")
-    assert oddity(b'{"text": "x"}\n{"text": "y"}\n', NO_COLUMNS) == said.format("jsonl")
-    assert "looks like a JSON list" in oddity(b'[\n  {\n    "text": "x"}]', NO_COLUMNS)
+    assert oddity(b"label,text\nham,x\n", files.NO_COLUMNS) == said.format("csv")
+    assert oddity(b'{"text": "x"}\n{"text": "y"}\n', files.NO_COLUMNS) == said.format("jsonl")
+    assert "looks like a JSON list" in oddity(b'[\n  {\n    "text": "x"}]', files.NO_COLUMNS)
     table = b"nr,headline\n7,x\n"
-    assert oddity(table, NO_COLUMNS) is oddity(b"text,label,text\na,b,c\n", NO_COLUMNS) is None
-    assert oddity(table, TextColumns(("headline",))) == said.format("csv")
+    assert (
+        oddity(table, files.NO_COLUMNS)
+        is oddity(b"text,label,text\na,b,c\n", files.NO_COLUMNS)
+        is None
+    )
+    assert oddity(table, files.TextColumns(("headline",))) == said.format("csv")
 
 
 HELLO = "こんにちは、お元気ですか。" * 20
@@ -498,34 +493,34 @@ HELLO = "こんにちは、お元気ですか。" * 20
     + [HELLO.encode(name) for name in ("utf-8", "utf-16", "iso2022_jp", "shift_jis", "euc_jp")],
 )
 def test_mail_and_text_are_not_odd(data):
-    assert oddity(data, NO_COLUMNS) is None
+    assert oddity(data, files.NO_COLUMNS) is None
 
 
 def test_embedded_mail_is_not_odd():
     for path in sorted((ROOT / "corpora" / "mail").glob("*/*")):
-        assert oddity(path.read_bytes(), NO_COLUMNS) is None
+        assert oddity(path.read_bytes(), files.NO_COLUMNS) is None
 
 
 @given(st.binary(max_size=100), st.sampled_from([b"", b"{", b"label,text\n", b"\xff\xfe"]))
 def test_any_bytes_are_looked_at(data, start):
-    assert isinstance(oddity(start + data, TextColumns(("a",))), str | None)
+    assert isinstance(oddity(start + data, files.TextColumns(("a",))), str | None)
 
 
 def test_values_of_json_come_back_or_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text("[1, 2.5, null]")
     monkeypatch.setattr(files, "_JSON_BYTES", 14)
-    assert read_json(str(path)) == [1, 2.5, None]
+    assert files.read_json(str(path)) == [1, 2.5, None]
     path.write_text("[1, 2.50, null]")
     with pytest.raises(InputError, match="more than 14 bytes"):
-        read_json(str(path))
+        files.read_json(str(path))
     with pytest.raises(InputError, match=r"none.json: No such file"):
-        read_json(str(tmp_path / "none.json"))
+        files.read_json(str(tmp_path / "none.json"))
     monkeypatch.undo()
     for text in ("{", "[" * 100_000, "\x00"):
         path.write_text(text)
         with pytest.raises(InputError, match="not JSON"):
-            read_json(str(path))
+            files.read_json(str(path))
 
 
 # ---- compressed files ----
@@ -542,7 +537,7 @@ def little_is_free(monkeypatch):
 def test_what_expands_without_end_is_refused_soon(nbspam, trained, tmp_path, ending):
     bomb, message = tmp_path / f"bomb.mbox{ending}", tmp_path / f"bomb.eml{ending}"
     bomb.write_bytes(PACKERS[ending](bytes(8 * FREE)))
-    with open_file(str(bomb)) as stream:
+    with files.open_file(str(bomb)) as stream:
         assert len(stream.read(FREE)) == FREE
         with pytest.raises(InputError, match="more than 250 times its size"):
             stream.read()
@@ -570,7 +565,7 @@ def test_a_mailbox_of_words_is_read_to_its_end(tmp_path, ending):
 def test_a_compressed_file_can_be_read_again_from_its_start(tmp_path, ending):
     path = tmp_path / f"x{ending}"
     path.write_bytes(PACKERS[ending](b"one\ntwo\n"))
-    with open_file(str(path)) as stream:
+    with files.open_file(str(path)) as stream:
         assert stream.readline() == b"one\n"
         assert stream.tell() == 4
         stream.seek(0)
@@ -588,14 +583,14 @@ def test_no_link_inside_a_folder_is_followed(tmp_path):
     os.mkfifo(tmp_path / "a" / "3.eml")
 
     for folder in ("a", "link"):  # the folder itself may be one
-        with open_inside(str(tmp_path / folder), "b/1.eml.gz") as stream:
+        with files.open_inside(str(tmp_path / folder), "b/1.eml.gz") as stream:
             assert stream.read() == b"one"
     for path in ("link/b/1.eml.gz", "a/2.eml", "a/none"):
         with pytest.raises(OSError, match=r"directory|symbolic"):
-            open_inside(str(tmp_path), path)
+            files.open_inside(str(tmp_path), path)
     for path in ("a/3.eml", "a/b"):
         with pytest.raises(InputError, match="not a file; give a file"):
-            open_inside(str(tmp_path), path)
+            files.open_inside(str(tmp_path), path)
 
 
 def test_links_in_a_folder_may_count_as_nothing(tmp_path):

@@ -2,12 +2,10 @@
 
 Each input is a file or a wrapping (S/MIME, winmail.dat, an invitation) with random damage, in a
 mail with headers that may lie.  It is read without documents, and every tenth one with them.
-STRESS_INPUTS, STRESS_FIRST and STRESS_SEED, in the environment, say how many, from which on, and
-which.
+fuzz.py says how the environment chooses among the inputs.
 """
 
 import base64
-import os
 import time
 from random import Random
 
@@ -32,11 +30,9 @@ from mail.test_ole import FORMULA, SHARED, WIDE, compound, excel, outlook, power
 from nbspam.mail.attachments import limits_with_documents
 from nbspam.mail.headers import LIMITS
 from nbspam.mail.message import parse_message
+from stress.fuzz import FIRST, INPUTS, SEED
 from stress.hostile import garbled
 
-SEED = int(os.environ.get("STRESS_SEED", "1"))
-FIRST = int(os.environ.get("STRESS_FIRST", "0"))
-INPUTS = int(os.environ.get("STRESS_INPUTS", "100000"))
 CHUNK = 2000  # inputs of one test
 WITH_DOCUMENTS = 10  # one input of so many is read with documents
 PATIENCE = 2.0  # seconds of processor time of one input

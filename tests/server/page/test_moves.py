@@ -19,11 +19,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
-def maildir(tmp_path, trained):
-    return Maildir(tmp_path / "Maildir", trained)
-
-
-@pytest.fixture
 def mailbox(maildir):
     """That Maildir, as the page sees it."""
     return seen(maildir)
