@@ -48,7 +48,7 @@ _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCO
 _SOFT_BREAK = re.compile(rb"(?<!\n--) \n(?!>) ?")  # of RFC 3676, with DelSp=yes
 _LIKELY_BOUNDARY = re.compile(rb"^--(.+)\n(?i:content-)", re.MULTILINE)
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
-_MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
+_MAX_READINGS = 16  # of parts in a second way, and of winmail.dat; 512 KB count as one more
 
 _Content = dict[bytes, bytes]  # the headers on content
 
@@ -206,17 +206,18 @@ class Parts:
         Of two headers of one name some take the first one and others the last.  Data in an unknown
         encoding are shown as they are, or decoded as what they look like.
         """
-        if doubled and self.readings:
+        cost = 1 + (len(body) >> 19)  # reading 16 MB 16 times would take a minute
+        if doubled and self.readings > 0:
             self.defects.add("doubled-header")
-            self.readings -= 1
+            self.readings -= cost
             last = {**content, **doubled}
             stated = headers.transfer_encoding(last.get(b"content-transfer-encoding", b""))
             self.read_body(body, last, stated, part)
-        if self.readings and encoding not in _ENCODINGS:
+        if self.readings > 0 and encoding not in _ENCODINGS:
             self.defects.add("unknown-encoding")
             for likely, pattern in _LOOKS_LIKE:
                 if pattern.search(body):
-                    self.readings -= 1
+                    self.readings -= cost
                     self.read_body(body, content, likely, part)
                     break
 
@@ -277,7 +278,7 @@ class Parts:
         start = body.start()
         is_rtf = body.kind == _RTF and start.startswith(b"{\\rt")
         if is_rtf or start.startswith(wrappings.TNEF):
-            if self.readings:
+            if self.readings > 0:
                 self.readings -= 1
                 data = body.decoded()
                 return wrappings.rtf_parts(data) if is_rtf else wrappings.tnef_parts(data)
