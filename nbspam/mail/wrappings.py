@@ -15,7 +15,7 @@ from operator import itemgetter
 from struct import error, pack, unpack_from
 from typing import NamedTuple
 
-from nbspam.charsets import to_utf8
+from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail.headers import with_line_feeds
 
 SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
@@ -278,11 +278,11 @@ _PAGES = {b"128": 932, b"129": 949, b"134": 936, b"136": 950, b"161": 1253, b"16
 _PAGES |= {b"177": 1255, b"178": 1256, b"186": 1257, b"204": 1251, b"222": 874, b"238": 1250}
 
 
-def in_utf8(data: bytes, charset: str) -> bytes:
+def in_utf8(data: bytes, charset: str, guess: CharsetGuess | None = None) -> bytes:
     """Return text in UTF-8; of UTF-16 as much as is whole, where `to_utf8` would guess."""
     if charset == UTF_16:
         return data.decode(UTF_16, "replace").encode()
-    return to_utf8(data, charset)[0]
+    return to_utf8(data, charset, guess)[0]
 
 
 class _RtfLook(NamedTuple):
@@ -357,7 +357,10 @@ def rtf_texts(data: bytes) -> tuple[bytes, bytes]:
 
 def _joined(written: list[tuple[str, bytes]]) -> bytes:
     groups = groupby(written, itemgetter(0))
-    return b"".join(in_utf8(b"".join(text for _, text in same), name) for name, same in groups)
+    guess = CharsetGuess()  # one, because thousands would take seconds
+    return b"".join(
+        in_utf8(b"".join(text for _, text in same), name, guess) for name, same in groups
+    )
 
 
 def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:

@@ -677,6 +677,7 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes_and_one_text_is_decoded(m
     (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
     (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
     (rb"{\rtf1\ansicpg1251{\fonttbl{\f7\fcharset128 A;}}\f7\'82\'a0\plain\'e0}", "あа"),
+    (r"{\rtf1\ansicpg9 дешёвые таблетки {\ansicpg8 да}}".encode("cp1251"), "дешёвые таблетки да"),
     (rb"{\rtf1 }}}}a{{{{{\fonttbl b", "a"),
     (b"{\\rtf1" + b"\\colortbl" * 29_000, ""),
     (b"text", ""),
