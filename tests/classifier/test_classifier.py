@@ -25,7 +25,7 @@ from nbspam.store.open import load_tokens as load
 from nbspam.tokens.definition import MAX_RUN_BYTES, folded_line, reference_runs
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import Evidence
-from support import HAM, SPAM, count_batch, examples, first_mails, json_lines, message, words_of
+from support import HAM, SPAM, count_batch, examples, first_mails, message, words_of
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
 SETTINGS = {
@@ -96,27 +96,6 @@ def test_the_two_most_probable_classes_are_compared_though_tokens_are_impossible
     assert explanation.score == score
     assert explanation.verdict.label == explanation.towards == "a"
     assert not any(math.isnan(row.contribution) for row in explanation.evidence)
-
-
-def test_the_rows_and_the_numbers_of_json_add_up_to_the_score(nbspam, trained):
-    out = nbspam.out("explain", "-n", "3", stdin=SPAM)
-
-    header, columns, *rows = out.splitlines()
-    assert header.startswith("spam  probability 0.")
-    assert columns.split() == ["nats", "ham", "spam", "kind", "token"]
-    score = float(header.split("score ")[1].split()[0])
-    assert sum(float(row.split()[0]) for row in rows) == pytest.approx(score, abs=0.01)
-    assert len(rows) == 5  # three tokens, the rest, the constant
-    assert max(map(len, out.splitlines()[1:])) <= 80
-
-    (values,) = json_lines(nbspam("explain", "--json", "-n", "1000", stdin=SPAM)[1])
-    assert set(values) == {
-        *("name", "label", "posterior", "probability", "score", "towards", "against"),
-        *("constant", "kept", "by_beginning", "tokens", "risk"),
-    }
-    added = math.fsum(token["contribution"] for token in values["tokens"])
-    assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)
-    assert set(values["tokens"][0]) == {"token", "contribution", "group", "counts"}
 
 
 def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
