@@ -31,8 +31,6 @@ def book_of(secret=PASSWORD):
 
 
 class Box:
-    """An account of a server, sorted by a model."""
-
     def __init__(self, server, model):
         self.server, self.model = server, model
         self.put, self.move, self.flag = server.put, server.move, server.flag

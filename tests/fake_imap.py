@@ -1,5 +1,6 @@
 """A small IMAP server of the tests, in a thread: folders in memory, and any fault one asks for."""
 
+import base64
 import contextlib
 import re
 import select
@@ -123,8 +124,6 @@ class FakeServer(socketserver.ThreadingTCPServer):
 
 
 class ImapHandler(socketserver.StreamRequestHandler):
-    """One connection."""
-
     disable_nagle_algorithm = True
 
     def handle(self):
@@ -207,8 +206,6 @@ class ImapHandler(socketserver.StreamRequestHandler):
         return b"", self.entered(password == PASSWORD)
 
     def do_authenticate(self, words):
-        import base64
-
         mechanism, _, first = words.partition(" ")
         if not first:
             self.send(b"+ \r\n")
@@ -369,7 +366,6 @@ class ImapHandler(socketserver.StreamRequestHandler):
 
 @contextlib.contextmanager
 def fake_server(**options):
-    """Run a server until the block ends."""
     server = FakeServer(**options)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()

@@ -71,7 +71,6 @@ def ask(address, data, timeout=PATIENCE):
 
 
 def connected(address, timeout=PATIENCE):
-    """Return a connected socket."""
     if isinstance(address, int):
         return socket.create_connection(("127.0.0.1", address), timeout)
     client = socket.socket(socket.AF_UNIX)

@@ -237,8 +237,11 @@ MODELS = {
 @pytest.mark.parametrize("heading", MODELS)
 def test_every_key_of_a_model_file_is_in_the_reference(heading, terminal, tmp_path):
     terminal(f"nbspam {MODELS[heading]} -m model")
-    found = set(joblib.load(tmp_path / "model"))
-    assert found == documented_keys("model-file.md", heading)
+    found = joblib.load(tmp_path / "model")
+    assert set(found) == documented_keys("model-file.md", heading)
+    if "memory" in found:
+        known = documented_keys("model-file.md", "What a model remembers")
+        assert set(found["memory"]) == known
 
 
 @pytest.mark.slow
@@ -250,12 +253,6 @@ def test_blended_models_store_two_sums_and_no_weights(terminal, tmp_path):
     more = set(state) - documented_keys("model-file.md", "Models of mail and text")
     assert more == {"group_total", "group_size"}
     assert state["weight"].size == 0
-
-
-def test_what_a_model_remembers_is_in_the_reference(nbspam, mails, tmp_path):
-    nbspam("train", mails, "-m", tmp_path / "model")
-    found = set(joblib.load(tmp_path / "model")["memory"])
-    assert found == documented_keys("model-file.md", "What a model remembers")
 
 
 # --- the guide to all models, and the corpora ------------------------------------------------

@@ -1,5 +1,6 @@
 """Cells become codes and numbers: kinds detected, missing cells, intervals, refusals."""
 
+from collections import Counter
 from itertools import pairwise
 from math import log2
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from scipy import stats
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.records import Record, read_records
@@ -175,8 +177,7 @@ def test_equal_width_and_frequency_by_hand():
 
 
 def entropy(labels):
-    shares = [labels.count(label) / len(labels) for label in set(labels)]
-    return -sum(share * log2(share) for share in shares)
+    return stats.entropy(list(Counter(labels).values()), base=2)
 
 
 def test_mdl_by_hand():

@@ -72,11 +72,6 @@ def test_a_gaussian_model_takes_all_numbers_for_numbers():
     assert read(table).table.schema.n_values.tolist() == [3, 1]
 
 
-def test_columns_can_be_left_out():
-    data = read("a,b,c,y\n" + "1,2,x,p\n3,4,z,q\n" * 3, drop=("a", "c"))
-    assert data.table.schema.names == ("b", "y")
-
-
 @pytest.mark.parametrize(("text", "how", "name"), [
     (NUMBERS, {}, "gaussian"), (MIXED, {}, "mixed"), (NAMES, {}, "categorical"),
     (NUMBERS, {"discretise": "width"}, "categorical"), (NUMBERS, {"model": "tan"}, "tan"),
