@@ -278,6 +278,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
 
     def open(self, folder: str, writes: bool = False) -> OpenFolder:
         """Select a folder.  writes: flags may be set and messages moved."""
+        self.folder = OpenFolder()  # as it is after a refusal
         try:
             with asking(self.url, "SELECT", folder):
                 found = self._client.select_folder(folder, readonly=not writes)

@@ -571,15 +571,18 @@ def test_a_message_that_the_server_does_not_show_is_named_and_the_rest_goes_on(p
 
 @pytest.mark.parametrize("command", ["STATUS", "EXAMINE", "UID FETCH", "UID FETCH 2"])
 @pytest.mark.parametrize("others", [["Archive"], ["Archive", "Other"]])
-def test_a_folder_that_is_refused_once_loses_no_lesson(command, others, box):
+def test_a_folder_that_is_refused_once_loses_no_lesson_and_hinders_no_mail(command, others, box):
     for name in others:
         box.put(name, H[len(name)], flags="\\Seen")
     box.put("INBOX", S[0])
     box.sort()
     box.move(S[0], "Junk", "Archive")
+    box.put("INBOX", *[H[0]] * (command == "EXAMINE"))
     n_before = {"EXAMINE": 1, "UID FETCH 2": 2}.get(command, 0)
     box.server.answers[command.removesuffix(" 2")] = [b""] * n_before + [b"TAG NO not now\r\n"]
-    assert [box.sort().learned for _ in range(3)] == [[], ["ham"], []]
+    looks = [box.sort() for _ in range(3)]
+    assert [each.learned for each in looks] == [[], ["ham"], []]
+    assert looks[0].judged == [("ham", None)] * (command == "EXAMINE")
 
 
 def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
