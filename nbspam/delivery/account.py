@@ -8,6 +8,7 @@ look finds out what was done, and does the rest.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -62,27 +63,22 @@ def sort_account(account: AccountToSort, day: int) -> maildir.SortingReport:
     return report
 
 
+@dataclass
 class AccountSorter:
-    """One look at an account, whose lock is held.
+    """One look at an account, whose lock is held."""
 
-    session: to the account.  day: today, in days since 1970-01-01.
-    """
+    account: AccountToSort
+    session: AccountSession  # to the account
+    memory: account_look.AccountMemory
+    day: int  # today, in days since 1970-01-01
+    report: maildir.SortingReport
 
-    def __init__(
-        self,
-        account: AccountToSort,
-        session: AccountSession,
-        memory: account_look.AccountMemory,
-        day: int,
-        report: maildir.SortingReport,
-    ) -> None:
-        self.account, self.choices = account, account.choices
-        self.session, self.memory = session, memory
-        self._day, self.report = day, report
+    def __post_init__(self) -> None:
+        account, self.choices = self.account, self.account.choices
         self._judge = maildir.sorting_classifier(account.model_path, account.rule_of)
         self.inbox = account.url.inbox
         self._places: dict[str, str] = {}  # of the folders that are looked at
-        self._look = account_look.AccountLook(session, memory)
+        self._look = account_look.AccountLook(self.session, self.memory)
         self._found: list[PlacedMessage] = []  # new in their folders, or with another keyword
         self._places_of: dict[int, set[str]] = {}  # by digest, of messages that were elsewhere
         self._gone: set[int] = set()  # digests of messages that left a folder since the last look
@@ -105,11 +101,10 @@ class AccountSorter:
         # Messages that need nothing are noted last: until here, a look can be repeated.
         if numbers is not None:
             self._note_elsewhere(numbers)
-        self._look.note(self._day)
+        self._look.note(self.day)
         self._settle(self._needs[Need.NOTHING])
-        self.memory.forget_gone(self._day)
-        refused = self.session.refused.items()
-        self.report.skipped += [Skipped(str(url), why) for url, why in refused]
+        self.memory.forget_gone(self.day)
+        self.report.skipped += (Skipped(str(u), why) for u, why in self.session.refused.items())
 
     # ---- looking ----
 
@@ -277,7 +272,7 @@ class AccountSorter:
                 lost = error
 
         with shared_lessons(maildir.sorting_model(self.account.model_path)) as model:
-            outcome = model.learn(items(), day=self._day, classes=HAM_AND_SPAM)
+            outcome = model.learn(items(), day=self.day, classes=HAM_AND_SPAM)
         self.report.skipped += outcome.skipped
         self.report.notes += outcome.notes
         self._report_lessons(taught)
@@ -346,7 +341,7 @@ class AccountSorter:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
             moving = [(each.digest, LeftMessage(maildir.MOVING, each.keyword)) for each in first]
-            self.memory.leave(moving, self._day)
+            self.memory.leave(moving, self.day)
             self._open(self.inbox)
             try:
                 self._tag(messages) if folder is None else self._move(messages, folder)
@@ -362,7 +357,7 @@ class AccountSorter:
             self._settle(left)
         else:
             moved = [(e.digest, LeftMessage(label, e.keyword)) for e in left]
-            self.memory.leave(moved, self._day)
+            self.memory.leave(moved, self.day)
 
     def _tag(self, messages: list[PlacedMessage]) -> None:
         if not self.choices.tags:
@@ -477,7 +472,7 @@ class AccountSorter:
     def _settle(self, messages: Sequence[PlacedMessage]) -> None:
         """Note messages that stay where they are: how they were left, and their UIDs."""
         left = [(each.digest, LeftMessage(each.place, each.keyword)) for each in messages]
-        self.memory.leave(left, self._day)
+        self.memory.leave(left, self.day)
         seen = [each for each in messages if each.folder in self._places]
         for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])

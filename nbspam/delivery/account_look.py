@@ -180,13 +180,12 @@ class AccountMemory:
 
         UIDs are 0 if the folder was numbered again.
         """
-        with self._careful():
-            rows = self._connection.execute(
-                "SELECT iif(validity = ?, uid, 0), digest FROM uids"
-                " WHERE account = ? AND folder = ? AND validity != 0 ORDER BY 1",
-                (validity, self.account, folder),
-            )
-            return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
+        question = (
+            "SELECT iif(validity = ?2, uid, 0), digest FROM uids"
+            " WHERE account = ?1 AND folder = ?3 AND validity != 0 ORDER BY 1"
+        )
+        rows = self._rows(question, validity, folder)
+        return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
         self,
@@ -432,39 +431,34 @@ class AccountLook:
 
         uids: in order.  Each head is read once, however many connections a look takes.
         """
-        opened = self.session.folder
-        folder, validity = opened.name, opened.validity
-        stated: dict[int, str] = {}
-        unread: set[int] = set()
-        kept: dict[int, ReadHead] = {}
-        if len(uids) and (kept := self.memory.heads(folder, validity, uids[0], uids[-1])):
-            # What users have said and read since then.
-            stated = self._keywords("UID", f"{uids[0]}:{uids[-1]}")
-            unread.update(self.session.uids("UNSEEN", "UID", f"{uids[0]}:{uids[-1]}"))
+        folder, validity = self.session.folder.name, self.session.folder.validity
+        kept = self.memory.heads(folder, validity, uids[0], uids[-1]) if len(uids) else {}
+        # Users may have read or marked messages since their heads were kept.
+        again = self.session.heads([uid for uid in uids if uid in kept])
+        flags = {head.uid: head.flags for head in again}
         for batch in with_digests(self.session, [uid for uid in uids if uid not in kept]):
             read = {head.uid: ReadHead(digest) for head, digest in batch}
             self.memory.keep_heads(folder, validity, read)
             kept |= read
-            stated |= {head.uid: keyword_of(head.flags) for head, _ in batch}
-            unread.update(head.uid for head, _ in batch if _SEEN not in head.flags)
+            flags |= {head.uid: head.flags for head, _ in batch}
         for uid in uids:
-            if uid in kept:
+            if uid in flags:
                 digest, is_lesson = kept[uid]
-                keyword = stated.get(uid, "")
-                is_read = uid not in unread or keyword != ""
+                keyword = keyword_of(flags[uid])
+                is_read = _SEEN in flags[uid] or keyword != ""
                 self._hear(digest, keyword)
                 yield PlacedMessage(
                     folder, validity, uid, digest, place, keyword, is_read, is_lesson=is_lesson
                 )
 
-    def _keywords(self, *criteria: str) -> dict[int, str]:
+    def _keywords(self) -> dict[int, str]:
         """Return the class that keywords state, by UID in the open folder; "": both classes."""
         opened = self.session.folder
         stated: dict[int, str] = {}
         for name, (first, *others) in KEYWORDS.items():
             if _FLAGS[name] & opened.keywords:
                 either = [part for word in others for part in ("OR", "KEYWORD", word)]
-                for uid in self.session.uids(*criteria, *either, "KEYWORD", first):
+                for uid in self.session.uids(*either, "KEYWORD", first):
                     stated[uid] = "" if uid in stated else name
         return stated
 
