@@ -56,11 +56,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         super().__init__(("127.0.0.1", 0), ImapHandler)
         self.port = self.server_address[1]
         self.after, self.before = after, before
-        self.folders = {
-            "INBOX": FakeFolder(11),
-            "Junk": FakeFolder(12, "\\Junk"),
-            "Trash": FakeFolder(13, "\\Trash"),
-        }
+        self.empty()
         self.namespaces = '(("" "/")) NIL NIL'
         self.greeting = b"* OK hello\r\n"
         self.permanent = r"* OK [PERMANENTFLAGS (\Seen \Deleted \*)] ok"
@@ -75,6 +71,10 @@ class FakeServer(socketserver.ThreadingTCPServer):
         return f"imap://{user}@127.0.0.1:{self.port}/{folder}"
 
     # ---- what its user does ----
+
+    def empty(self):
+        trash = FakeFolder(13, "\\Trash")
+        self.folders = {"INBOX": FakeFolder(11), "Junk": FakeFolder(12, "\\Junk"), "Trash": trash}
 
     def put(self, folder, *messages, flags=""):
         with self.lock:
