@@ -85,21 +85,6 @@ def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model,
     assert found == [first.posterior, last.posterior]
 
 
-def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, tmp_path):
-    model = nbspam.train(folder)
-    assert repr(model) == "<Model of ham, spam; not saved>"
-    new = b"Subject: seed catalogue\n\ntulips and roses\n"
-    assert model.update([(new, "ham")]).learned == 1
-    assert model.update([(new, "ham")]).already_known == 1
-    assert model.relabel([new], to="spam").moved == 1
-    assert model.unlearn([new]).unlearned == 1
-    assert model.update([(new, "spam")]).learned == 1
-    model.save(tmp_path / "m.nbspam")
-
-    table = load_tokens(str(tmp_path / "m.nbspam")).table
-    assert dict(zip(table.classes, table.class_count, strict=True)) == {"ham": 2, "spam": 3}
-
-
 def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(stored, tmp_path):
     assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
     other = nbspam.load(tmp_path / "m.nbspam")
@@ -122,6 +107,7 @@ def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(s
 )
 def test_a_model_is_copied_and_pickled_a_stored_one_by_its_path(folder, tmp_path, copied):
     in_memory = nbspam.train(folder)
+    assert repr(in_memory) == "<Model of ham, spam; not saved>"
     lesson = [(b"Subject: seed catalogue\n\ntulips\n", "ham")]
     in_memory.update(lesson)
     in_memory.save(tmp_path / "m.nbspam")
