@@ -375,9 +375,6 @@ def test_what_is_no_file_gets_no_lock(target):
     assert os.listdir(target.parent) == ["m"]
 
 
-# ---- backups of hard links ----
-
-
 def test_a_backup_of_hard_links_keeps_what_it_has(nbspam, trained, tmp_path):
     nbspam("train", ROOT / "corpora" / "mail")
     nbspam("update", "--spam", "-", stdin=SPAM + b"one")

@@ -336,9 +336,6 @@ def test_every_measurement_names_what_repeats_it():
         assert "`" in command or command.startswith("not kept"), row
 
 
-# --- rooms -----------------------------------------------------------------------------------
-
-
 def test_the_page_of_rooms_names_all_modules_and_no_others():
     text = (ROOT / "docs" / "explanation" / "rooms.md").read_text("utf-8")
     _, *parts = re.split(r"^\*\*(?:The )?([a-z]+)\*\*", text, flags=re.MULTILINE)
@@ -359,9 +356,6 @@ def test_the_page_of_rooms_names_all_modules_and_no_others():
     source = "".join(path.read_text("utf-8") for path in (ROOT / "nbspam").rglob("*.py"))
     in_code = set(re.findall(r"`(\w+)`", text)) - {"NAME_command"}
     assert in_code <= set(re.findall(r"\w+", source))
-
-
-# --- English ---------------------------------------------------------------------------------
 
 
 def test_docstrings_and_documents_name_the_thing_that_acts():

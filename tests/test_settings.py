@@ -240,9 +240,6 @@ def test_choices_about_tokens_are_refused_for_tables(choices, columns, words):
         table_settings(choices, columns)
 
 
-# --- the model file --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("settings", [*PRESETS.values(), *MANY.values(), *PLAIN.values()])
 def test_settings_come_back_from_plain_values(settings):
     assert settings_from_dict(settings.to_dict()) == settings

@@ -439,9 +439,6 @@ def test_the_text_of_html_stands_where_the_html_stood():
     assert found(message, "url").split() == links
 
 
-# --- signs ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("subject", "text", "facts"), [
     (b"", b"", "exclamation-none percent-none dollar-none parenthesis-none"),
     # Of 300 + 14 bytes 1 is 3 of 1,000, and 5 are 15.

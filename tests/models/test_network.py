@@ -273,9 +273,6 @@ def test_dot_has_every_arrow_and_moral_edge():
     assert '  "ro\\\\x1b[2J\\\\not";' in dot
 
 
-# --- scores ------------------------------------------------------------------------------
-
-
 def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counted():
     codes = np.array([[0, 1], [1, 1], [-1, 0], [1, -1]])
     twice = graphs.FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))

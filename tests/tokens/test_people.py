@@ -181,8 +181,6 @@ def test_texts_know_no_sender():
         chosen_settings(SettingsChoices(authserv_id="mx"), is_text=True)
 
 
-# --- sets of facts ---------------------------------------------------------------------------
-
 MESSAGES = [
     learned_sent_mail([Item("x", None, SENT.replace(b"private-1", b"%d" % n))]) for n in range(4)
 ]
