@@ -79,8 +79,7 @@ def test_the_docstring_of_an_estimator_has_an_example_and_leads_to_all_parameter
     assert [p for p in made().get_params() if not re.search(rf"\b{p}\b", told)] == []
 
 
-def test_names_cost_no_import_of_numpy():
-    code = """
+NAMES_WITHOUT_NUMPY = """
 import sys
 import nbspam.models
 from nbspam import models
@@ -90,6 +89,19 @@ models.AODE
 assert "numpy" in sys.modules and "scipy" not in sys.modules
 assert "nbspam.models.network" not in sys.modules
 """
+TOKENS_WITHOUT_SCIPY = """
+import sys
+sys.modules["scipy"] = sys.modules["sklearn"] = None  # importing either now fails
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB
+for Model in BernoulliNB, ComplementNB, MultinomialNB:
+    model = Model(alpha="auto").fit([[1, 0], [0, 1]], ["a", "b"])
+    assert model.predict([[0, 1]]).tolist() == ["b"]
+    model.contributions([[0, 1]])
+"""
+
+
+@pytest.mark.parametrize("code", [NAMES_WITHOUT_NUMPY, TOKENS_WITHOUT_SCIPY])
+def test_nothing_is_imported_that_is_not_needed(code):
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
 
