@@ -201,6 +201,7 @@ def test_the_names_in_an_archive(data, is_encrypted):
 def test_of_very_many_names_the_first_are_read(data):
     names, _ = read_archive(data)
     assert len(names) == attachments.MAX_MEMBERS == 500
+    assert memory_of(read_archive, seven_zip("a", coder=b"\x11" * (1 << 18)))[1] < 1 << 20
 
 
 def test_a_long_name_in_an_archive_keeps_its_extension():
