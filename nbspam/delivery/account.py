@@ -17,7 +17,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.delivery import account_look, maildir
 from nbspam.delivery.account_look import JUNK, NOT_JUNK, LeftMessage, Need, PlacedMessage
 from nbspam.errors import InputError, LostError
-from nbspam.imap.accounts import AccessBook, ImapUrl
+from nbspam.imap.accounts import INBOX, AccessBook, ImapUrl
 from nbspam.imap.session import AccountSession
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.headers import message_id
@@ -76,7 +76,7 @@ class AccountSorter:
     def __post_init__(self) -> None:
         account, self.choices = self.account, self.account.choices
         self._judge = maildir.sorting_classifier(account.model_path, account.rule_of)
-        self.inbox = account.url.inbox
+        self.inbox = account.url.folder or INBOX
         self._places: dict[str, str] = {}  # of the folders that are looked at
         self._look = account_look.AccountLook(self.session, self.memory)
         self._found: list[PlacedMessage] = []  # new in their folders, or with another keyword

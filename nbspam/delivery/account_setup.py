@@ -18,6 +18,7 @@ from nbspam.delivery.account_look import KEYWORDS
 from nbspam.errors import InputError
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.judging import fold_trial, labelled_corpus
+from nbspam.imap.accounts import INBOX
 from nbspam.imap.session import AccountSession
 from nbspam.mail.addresses import Heading, heading
 from nbspam.printing import amount_text
@@ -64,7 +65,7 @@ def surveyed(session: AccountSession, spam_folder: str | None) -> dict[str, Surv
     """
     folders = session.folders()
     uses: dict[str, str | None] = {each.use: each.name for each in reversed(folders)}
-    uses["inbox"] = session.url.inbox
+    uses["inbox"] = session.url.folder or INBOX
     uses["junk"] = session.junk_folder(folders, spam_folder)
     found: dict[str, SurveyedFolder] = {}
     for use in ("inbox", "junk", "archive", "sent"):

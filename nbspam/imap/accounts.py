@@ -40,7 +40,7 @@ _PORTS = {"imaps": 993, "imap": 143}
 _SAFE = "/.,=!*'()$+ "  # in folders, beside letters, digits and _-~; a space is encoded below
 _PATIENCE = 300.0  # seconds for a command, which may ask its user for a passphrase
 _MOST = 1 << 16  # characters of a secret
-_INBOX = "INBOX"
+INBOX = "INBOX"
 IMAP_NUMBERS = 1 << 63  # that a database can keep; no honest server states a greater one
 
 
@@ -65,11 +65,6 @@ class ImapUrl(NamedTuple):
         host = f"[{self.host}]" if ":" in self.host else self.host
         is_usual = self.port == _PORTS["imaps" if self.is_tls else "imap"]
         return host if is_usual else f"{host}:{self.port}"
-
-    @property
-    def inbox(self) -> str:
-        """The folder in which new mail arrives: its own, if it names one."""
-        return self.folder or _INBOX
 
     def of_folder(self, folder: str) -> "ImapUrl":
         """Return the URL of a folder of the account."""
@@ -127,7 +122,7 @@ def imap_url(path: str) -> ImapUrl:
 
 def folder_name(name: str) -> str:
     """Return the one name of a folder: only the inbox has the same in any case (RFC 3501)."""
-    return _INBOX if name.lower() == "inbox" else name
+    return INBOX if name.lower() == "inbox" else name
 
 
 # --- secrets ------------------------------------------------------------------------------

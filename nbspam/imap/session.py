@@ -1,6 +1,6 @@
 """A session with an account: logged in, folders, UIDs, messages by batches, moves, waiting.
 
-`messages_at` reads the messages at URLs in a stream, over as many sessions as that takes;
+`messages_at` reads the messages at URLs in a stream, over as many connections as that takes;
 memory grows only with the list of a folder's UIDs.
 """
 

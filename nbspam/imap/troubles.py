@@ -75,11 +75,9 @@ def _first_trouble(url: ImapUrl, error: Exception) -> InputError | LostError | N
                 f"{host}: {NOTHING_SAID} there; check the port (993 is imaps://, 143 is imap://),"
                 " or try again later"
             )
-        case imaplib.IMAP4.abort() if CLOSED in said:
-            return None
         case imaplib.IMAP4.error() if "* BYE" in said:
             return LostError(f"{host}: lets nobody in now ({said}); try again later")
-        case imaplib.IMAP4.error():
+        case imaplib.IMAP4.error() if CLOSED not in said:
             return InputError(f"{host}: speaks no IMAP ({said}); check host and port")
     return None
 

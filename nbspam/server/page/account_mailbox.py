@@ -15,7 +15,7 @@ from nbspam.arrays import today
 from nbspam.delivery.account_look import AccountMemory, LeftMessage, keyword_of, with_digests
 from nbspam.delivery.maildir import MOVING
 from nbspam.errors import InputError, LostError, NbspamError, UsageError
-from nbspam.imap.accounts import AccessBook, imap_url
+from nbspam.imap.accounts import INBOX, AccessBook, imap_url
 from nbspam.imap.session import AccountSession
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.server.page.mailbox import HELD, HELD_BYTES, PATIENCE, MailboxLetter, ReviewMailbox
@@ -49,7 +49,7 @@ class AccountMailbox(ReviewMailbox):
         self.book: AccessBook = book
         self._url = imap_url(path)
         super().__init__(path, model)
-        self._inbox = self._url.inbox
+        self._inbox = self._url.folder or INBOX
         self._junk: str | None = None  # None: there is none, or nobody has looked
         self._session = AccountSession(self._url, book, _SILENCE)
         self._is_connected = False
