@@ -280,7 +280,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         """Select a folder.  writes: flags may be set and messages moved."""
         self.folder = OpenFolder()  # as it is after a refusal
         try:
-            with asking(self.url, "SELECT", folder):
+            with asking(self.url, "SELECT" if writes else "EXAMINE", folder):
                 found = self._client.select_folder(folder, readonly=not writes)
                 permanent = _flags(found.get(b"PERMANENTFLAGS", (b"\\*",)))  # RFC 3501, 7.1
                 flags = _flags(found.get(b"FLAGS"))

@@ -136,7 +136,9 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
     if grows and not code and re.search("over ?quota", str(error), re.IGNORECASE):  # Cyrus
         code = "OVERQUOTA"
     is_much = code == "OVERQUOTA" and not grows  # Gmail, of too much traffic
-    is_passing = code in _PASSING and (what, code) != ("FETCH", "SERVERBUG")  # of one message
+    # A bug of one message or folder may stay; without login and inbox nothing goes on.
+    stays = code == "SERVERBUG" and not what.startswith(("log in", "SELECT"))
+    is_passing = code in _PASSING and not stays
     if is_passing or is_much or _NOT_CONNECTED in str(error):
         return LostError(
             f"{where}: the server is busy ({code or 'too many connections'}); try again later"
@@ -148,7 +150,7 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
         return AccountRefusedError(
             f"{where}: the account is full; delete some mail, or empty the trash", code
         )
-    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "STATUS")
+    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "EXAMINE", "STATUS")
     if folder and is_missing and code in ("", "NONEXISTENT", "TRYCREATE"):
         return AccountRefusedError(f"{where}: no such folder; check the name", "NONEXISTENT")
     said = _first_line(error)

@@ -529,7 +529,7 @@ def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
 @pytest.mark.parametrize("command", ["UID STORE", "UID EXPUNGE"])
 def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(command, box):
     box.server.after = able_to("UIDPLUS")
-    box.server.answers[command] = b"TAG NO [NOPERM] you may not\r\n"
+    box.server.answers[command] = b"TAG NO [SERVERBUG] you may not\r\n"
     for n in range(3):
         box.put("INBOX", S[n], H[n])
         report = box.sort()
@@ -569,7 +569,7 @@ def test_a_folder_that_is_refused_once_loses_no_lesson_and_hinders_no_mail(comma
     box.move(S[0], "Junk", "Archive")
     box.put("INBOX", *[H[0]] * (command == "EXAMINE"))
     n_before = {"EXAMINE": 1, "UID FETCH 2": 2}.get(command, 0)
-    box.server.answers[command.removesuffix(" 2")] = [b""] * n_before + [b"TAG NO not now\r\n"]
+    box.server.answers[command.removesuffix(" 2")] = [b""] * n_before + [b"TAG NO [SERVERBUG]\r\n"]
     looks = [box.sort() for _ in range(3)]
     assert [each.learned for each in looks] == [[], ["ham"], []]
     assert looks[0].judged == [("ham", None)] * (command == "EXAMINE")
