@@ -189,11 +189,14 @@ def _compressed_objects(data: bytes) -> Iterator[bytes]:
     """Yield the objects of a PDF that stand together in compressed streams."""
     left = _MAX_UNPACKED
     for piece in data.split(b"/ObjStm", MAX_MEMBERS)[1:]:
-        with suppress(zlib.error):
-            packed = piece.partition(b"stream")[2].lstrip(b"\r\n")
+        packed = piece.partition(b"stream")[2].lstrip(b"\r\n")
+        try:
             objects = zlib.decompressobj().decompress(packed, left)
-            left -= len(objects)
-            yield objects
+        except zlib.error:
+            objects = b""
+            left //= 2  # damage does not tell how much was unpacked before it
+        left -= len(objects)
+        yield objects
         if left <= 0:
             break
 

@@ -95,6 +95,13 @@ def test_honest_names_are_no_facts():
         assert not [each for each in facts(data, name) if "-is-" in each or "double" in each]
 
 
+def test_damaged_streams_count_among_what_is_unpacked_of_a_pdf():
+    stream = b"/ObjStm stream\n%b"
+    for times, is_found in ((9, True), (21, False)):
+        data = b"%PDF" + stream % b"\0" * times + stream % zlib.compress(b"/Launch")
+        assert ("pdf-launch" in facts(data, b"a.pdf")) == is_found
+
+
 def test_a_file_that_comes_again_has_the_same_token():
     one, again, other = (fields(data)["file"] for data in (PNG, PNG, PNG + b"x"))
     assert one == again != other
