@@ -64,6 +64,7 @@ class AccountWatcher(threading.Thread):
         self._wake, self._woken = socket.socketpair()
         self._goes_on, self._is_asked_to_end = not is_alone, False
         self._pause = _PAUSES[0]
+        self._skipped: set[str] = set()  # names of messages that the last look could not sort
         self.error: BaseException | None = None
 
     def end(self) -> None:
@@ -128,9 +129,11 @@ class AccountWatcher(threading.Thread):
         for one in report.learned:
             self._log.answered(account=name, taught=one.label, ms=ms, id=one.message_id)
             self._tally.add("lesson learned")
+        known, self._skipped = self._skipped, {failed.name for failed in report.skipped}
         for failed in report.skipped:
-            self._log.noted(f"skipped {failed.name}: {failed.reason}")
-            self._tally.add("trouble failed")
+            if failed.name not in known:
+                self._log.noted(f"skipped {failed.name}: {failed.reason}")
+                self._tally.add("trouble failed")
         for note in report.notes:
             self._log.noted(note, account=name)
 

@@ -555,6 +555,9 @@ def test_a_message_that_the_server_does_not_show_is_named_and_the_rest_goes_on(p
         if not learned:
             assert box.where() == {"INBOX": H[:3], "Junk": S[:2], "Trash": []}
             box.move(S[0], "Junk", "INBOX")
+    box.put("INBOX", H[4])
+    told, _ = watched(2, box.account(), on_note=lambda: box.put("INBOX", H[5]))
+    assert len(told) == 1  # of two looks
     box.server.refused.clear()
     assert (box.sort().judged, box.sort().skipped) == ([("ham", None)], [])
 
@@ -641,7 +644,7 @@ def watched(n_messages, *accounts, on_note=lambda: None):
     """Watch accounts until so many messages are judged; return notes and verdicts."""
     told, judged = [], []
 
-    def noted(text, account):
+    def noted(text, account=None):
         told.append((account, text))
         on_note()
 
