@@ -33,22 +33,6 @@ def test_commands_say_what_happened(nbspam, trained, folder):
     assert load(str(trained)).classes == ("spam", "work")
 
 
-def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, trained, folder):
-    (folder / "ham" / "9.eml.gz").write_bytes(b"not gzip")
-    (folder / "spam" / "9.eml").write_bytes(SPAM)
-    status, out, err = nbspam("update", folder)
-    assert (status, out) == (1, "learned 1, already known 4, skipped 1\n")
-    assert "skipped" in err
-    assert "9.eml.gz" in err
-
-    status, out, err = nbspam("update", "-", stdin=SPAM)
-    assert (status, out) == (1, "skipped 1\n")
-    assert err == (
-        "nbspam: skipped -: no label\n"
-        "nbspam: update: state their class by --spam PATH, --ham PATH or --label NAME=PATH\n"
-    )
-
-
 def test_a_model_must_be_there(nbspam, tmp_path):
     model = tmp_path / "none" / "m.nbspam"
     reading = ("classify", "predict", "explain", "eval", "words", "info", "filter")

@@ -220,7 +220,10 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
 def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, folder, tmp_path):
     messages = {f"{n}:2,S": SPAM + b"new %d\n" % n for n in range(3)}
     new = sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
-    assert nbspam("update", *new)[:2] == (1, "skipped 3\n")
+    status, out, err = nbspam("update", *new)
+    assert (status, out, err.count(": no label\n")) == (1, "skipped 3\n", 3)
+    hint = "nbspam: update: state their class by --spam PATH, --ham PATH or --label NAME=PATH\n"
+    assert err.endswith(f"\n{hint}")
     assert nbspam("update", "--spam", *new) == (0, "learned 3\n", "")
     result = nbspam("update", "--spam", new[0], "--spam", *new[1:], "-", stdin=SPAM + b"x")
     assert result == (0, "learned 1, already known 3\n", "")

@@ -10,7 +10,7 @@ import pytest
 import nbspam as library
 from nbspam.models import COLUMN_MODELS
 from nbspam.store.open import load_classifier
-from support import LIHANG, MELONS, ROOT, columns, complains, json_lines
+from support import LIHANG, MELONS, columns, complains, json_lines
 from support import steps_of as factors
 
 NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
@@ -332,9 +332,8 @@ def test_a_row_of_thousands_of_words_is_explained(table, model, tmp_path):
     assert values["constant"] + sum(shares) == pytest.approx(values["score"])
 
 
-# ---- tables of texts on the command line: encodings, columns that a model remembers, names ----
+# ---- tables of texts on the command line: columns that a model remembers, names ----
 
-REVIEWS = ROOT / "corpora" / "reviews.tsv"
 TICKETS = (
     "nr,queue,title,body\n"
     "1,sales,price,what does it cost\n"
@@ -352,23 +351,6 @@ def tickets(nbspam, tmp_path, model):
     columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
     assert nbspam("train", path, *columns)[0] == 0
     return path
-
-
-@pytest.mark.parametrize(
-    ("encoding", "name"),
-    [("gbk", "GB18030"), ("utf-16", "UTF-16"), ("utf-8", None), ("gb18030", "GB18030")],
-)
-def test_a_table_in_any_encoding_makes_the_same_model(nbspam, tmp_path, encoding, name):
-    rows = [row for row in REVIEWS.read_text("utf-8").splitlines() if row[:3] in ("lan", "chi")]
-    (tmp_path / "a.tsv").write_bytes("\n".join(rows).encode(encoding))
-    (tmp_path / "b.tsv").write_text("\n".join(rows), "utf-8")
-    for table in ("a", "b"):
-        status, _, err = nbspam("train", tmp_path / f"{table}.tsv", "-m", tmp_path / table)
-        assert status == 0
-        said = f"nbspam: {tmp_path / 'a.tsv'}: read as {name}; --encoding NAME overrides\n"
-        assert err == (said if table == "a" and name else "")
-
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):

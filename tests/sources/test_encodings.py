@@ -26,7 +26,8 @@ WRITTEN = {  # the guesses of all languages are in tests/test_alphabets.py
 def read(data, encoding=None, most=1 << 20):
     said = []
     lines = decoded_lines(io.BytesIO(data), encoding, said.append, most)
-    return "".join(lines), [line.partition(";")[0] for line in said]
+    text = "".join(lines)
+    return text, [line.removesuffix("; --encoding NAME overrides") for line in said]
 
 
 @pytest.mark.parametrize("language", WRITTEN)
