@@ -122,17 +122,12 @@ _IN_HTML = {
     b"unescape(": "script-unescape",
     b'type="password"': "asks-password",
 }
-_SMALL_SIGNATURE = 16 << 10  # bytes
-_SIGNATURES = frozenset(
+MAX_SIGNATURE = 16 << 10  # bytes of one of the mail, which is no file to its reader
+SIGNATURES = frozenset(
     b"application/%b" % name
     for name in (b"pgp-signature", b"pkcs7-signature", b"x-pkcs7-signature", b"pgp-encrypted")
 )
 _MAX_INSIDE = 20  # kinds of files inside an archive that are told
-
-
-def is_signature(kind: bytes, size: int) -> bool:
-    """Return whether a part is a signature of the mail, which is not a file to its reader."""
-    return kind in _SIGNATURES and size < _SMALL_SIGNATURE
 
 
 def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> AttachedFile:
@@ -401,8 +396,7 @@ def _7z_entries(data: bytes) -> Iterator[_Entry]:
         header = _unpacked_header(data, header)
     yield None, _AES in header
     # The property of the names: its length, a zero, and texts of UTF-16 that end in zeros.
-    found = _NAMES_PROPERTY.finditer(header, header.rfind(b"\x05\0"))
-    for match in islice(found, _MAX_TRIES):
+    for match in islice(_NAMES_PROPERTY.finditer(header, header.rfind(b"\x05\0")), _MAX_TRIES):
         size, at = _number_7z(header, match.end())
         end = at + size
         is_whole = size % 2 and size > 4 and end <= len(header)
@@ -419,14 +413,11 @@ def _unpacked_header(data: bytes, header: bytes) -> bytes:
     _, at = _number_7z(header, at)
     size, _ = _number_7z(header, at + 1)
     _, is_first, settings = header.partition(_LZMA)
-    if is_first:
-        rest, lc = divmod(settings[0], 9)
-        pb, lp = divmod(rest, 5)
-        coder = {"id": lzma.FILTER_LZMA1, "lc": lc, "lp": lp, "pb": pb}
-    else:
-        coder = {"id": lzma.FILTER_LZMA2}
-    filters = [{**coder, "dict_size": _MAX_HEADER}]
     packed = data[32 + place : 32 + place + size]
+    if is_first:  # as a file of its own, which states no length
+        packed = settings[:1] + _MAX_HEADER.to_bytes(4, "little") + b"\xff" * 8 + packed
+        return lzma.LZMADecompressor(lzma.FORMAT_ALONE).decompress(packed, _MAX_HEADER)
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": _MAX_HEADER}]
     return lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters).decompress(packed, _MAX_HEADER)
 
 

@@ -290,7 +290,8 @@ class Parts:
         from nbspam.mail import attachments
 
         length = len(body.data)
-        if body.kind.startswith(b"message/") or attachments.is_signature(body.kind, length):
+        is_signature = body.kind in attachments.SIGNATURES and length < attachments.MAX_SIGNATURE
+        if is_signature or body.kind.startswith(b"message/"):
             return
         most = attachments.MAX_FILE
         data = headers.decode_transfer(body.data[: 2 * most], body.encoding)

@@ -42,16 +42,16 @@ def cms_content(data: bytes) -> bytes:
         if kind != _SIGNED:
             return b""
         # The version and the digest algorithms stand before the content.
-        place = _behind(data, _behind(data, _inside(data, place, _SEQUENCE).start))
+        place = _behind(data, _behind(data, _element(data, place, _SEQUENCE).start))
         return _octets(data, _named_content(data, place)[1])
     except ValueError:
         return b""
 
 
-def _element(data: bytes, place: int) -> _Element:
-    """Return the element that begins at a place; raises ValueError where there is none."""
-    if place + 2 > len(data):
-        raise ValueError("the data end")
+def _element(data: bytes, place: int, wanted: int | None = None) -> _Element:
+    """Return the element that begins at a place; raises ValueError where no such one does."""
+    if place + 2 > len(data) or wanted not in (None, data[place]):
+        raise ValueError("the data end, or another tag is there")
     tag, length, start = data[place], data[place + 1], place + 2
     if length == 0x80:
         return _Element(tag, start, None)
@@ -59,14 +59,6 @@ def _element(data: bytes, place: int) -> _Element:
         start += length & 0x7F
         length = int.from_bytes(data[place + 2 : start], "big")
     return _Element(tag, start, min(start + length, len(data)))
-
-
-def _inside(data: bytes, place: int, tag: int) -> _Element:
-    """Return the element that begins at a place; raises ValueError for another tag."""
-    found = _element(data, place)
-    if found.tag != tag:
-        raise ValueError(f"not {tag}")
-    return found
 
 
 def _behind(data: bytes, place: int) -> int:
@@ -82,8 +74,8 @@ def _behind(data: bytes, place: int) -> int:
 
 def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
     """Return the name of a ContentInfo, and where its content begins."""
-    name = _inside(data, _inside(data, place, _SEQUENCE).start, _OBJECT_ID)
-    content = _inside(data, name.stop or len(data), _CONTENT)
+    name = _element(data, _element(data, place, _SEQUENCE).start, _OBJECT_ID)
+    content = _element(data, name.stop or len(data), _CONTENT)
     return data[name.start : name.stop], content.start
 
 
@@ -143,9 +135,8 @@ def tnef_parts(data: bytes) -> list[bytes]:
     parts += rtf_parts(rtf, _content(texts, _TEXT, charset))
     for file in files:
         name = re.sub(rb'[\0-\x1f"\\]', b"_", _content(file, _LONG_NAME, charset))
-        disposition = b'Content-Disposition: attachment; filename="' + name + b'"\n\n'
-        kind = b"Content-Type: application/octet-stream\n"
-        parts.append(kind + disposition + _content(file, _DATA, charset))
+        head = b"Content-Type: application/octet-stream\nContent-Disposition: attachment;filename="
+        parts.append(head + b'"%b"\n\n' % name + _content(file, _DATA, charset))
     return parts
 
 
