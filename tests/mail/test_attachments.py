@@ -96,15 +96,9 @@ def test_honest_names_are_no_facts():
 
 
 def test_damaged_streams_count_among_what_is_unpacked_of_a_pdf():
-    stream = b"/ObjStm stream\n%b"
-    for times, is_found in ((9, True), (21, False)):
-        data = b"%PDF" + stream % b"no" * times + stream % zlib.compress(b"/Launch")
-        assert ("pdf-launch" in facts(data, b"a.pdf")) == is_found
-
-
-def test_a_file_that_comes_again_has_the_same_token():
-    one, again, other = (fields(data)["file"] for data in (PNG, PNG, PNG + b"x"))
-    assert one == again != other
+    launch = b"/ObjStm stream\n" + zlib.compress(b"/Launch")
+    assert "pdf-launch" in facts(b"%PDF" + b"/ObjStm stream\nno" * 9 + launch, b"a.pdf")
+    assert "pdf-launch" not in facts(b"%PDF" + b"/ObjStm stream\nno" * 21 + launch, b"a.pdf")
 
 
 @pytest.mark.parametrize("data", [
@@ -142,11 +136,7 @@ def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_a
 
 
 def test_signatures_and_plain_mail_have_no_facts():
-    for kind in (
-        b"application/pgp-signature; name=a.asc",
-        b"text/plain",
-        b"message/rfc822; name=a",
-    ):
+    for kind in (b"application/pgp-signature;name=a", b"text/plain", b"message/rfc822; name=a"):
         found = parse_message(b"Content-Type: " + kind + b"\n\nhello")
         assert "file" not in dict(found.fields)
 
@@ -719,17 +709,15 @@ def test_hidden_text_of_rtf(rtf, is_hidden):
 
 def test_compressed_rtf_is_that_of_the_specification():
     # MS-OXRTFCP, 3.1.1 and 3.1.2: the second crosses its own end.
-    simple = (
+    simple = bytes.fromhex(
         "2d0000002b0000004c5a4675f1c5c7a703000a007263706731323542320a"
         "f32068656c090020627705b06c647d0a800fa0"
     )
     crossing = "1a0000001c0000004c5a4675e2d44b51410004205758595a0d6e7d010eb0"
-    assert (
-        decompressed(bytes.fromhex(simple)) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
-    )
+    assert decompressed(simple) == b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"
     assert decompressed(bytes.fromhex(crossing)) == b"{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}"
-    assert not any(decompressed(bytes.fromhex(simple)[:size]) for size in (0, 16, 17))
-    assert decompressed(bytes.fromhex(simple.replace("4c5a4675", "4c5a4600"))) == b""
+    assert not any(decompressed(simple[:size]) for size in (0, 16, 17))
+    assert decompressed(simple.replace(b"LZFu", b"LZF\0")) == b""
 
 
 # --- invitations and cards -------------------------------------------------------------------
