@@ -24,11 +24,10 @@ from nbspam.classifier.blend import (
 from nbspam.classifier.training import learn_items
 from nbspam.counts.table import entry_weights
 from nbspam.settings import LOG_LENGTH, MANY, TokenSettings
-from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import posterior
-from support import EVERYDAY, THREE_TOPICS, count_batch, examples, message, texts
+from support import THREE_TOPICS, count_batch, examples, message, texts
 
 TEXT = GROUPS.index("text")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
@@ -205,21 +204,6 @@ def test_words_of_one_message_alone_change_no_worth():
     table, known, y = counted([(f"only{i}", "xyz"[i % 3]) for i in range(60)])
     blend = fit_blend(table, known, y, LOG_LENGTH)
     assert blend.worth[TEXT] == pytest.approx([1, 1])
-
-
-def test_where_words_say_nothing_no_class_is_believed_and_that_of_most_messages_is_likelier():
-    rng = np.random.default_rng(3)
-    noise = [
-        Item(f"{n}", "xyz"[n % 3], " ".join(rng.choice(EVERYDAY, 6)).encode(), is_text=True)
-        for n in range(300)
-    ]
-    model = trained(noise[:240])
-
-    assert np.mean([v.probability for v in model.classify(noise[240:])]) < 0.5
-    items = texts(10, 4, topics=THREE_TOPICS)
-    items += [Item(f"m{n}", "soil", b"the of", is_text=True) for n in range(200)]
-    (verdict,) = trained(items).classify([Item("q", None, b"qqq", is_text=True)])
-    assert verdict.label == "soil"
 
 
 def test_the_work_is_bounded_by_looking_at_fewer_messages(monkeypatch):

@@ -145,15 +145,6 @@ def test_explain_follows_the_costs(nbspam, trained):
     assert out.startswith("unsure 0.")
 
 
-def test_an_unreadable_message_is_skipped_with_a_warning(nbspam, trained, tmp_path):
-    (tmp_path / "box").mkdir()
-    (tmp_path / "box" / "a.eml.gz").write_bytes(b"not gzip")
-    status, out, err = nbspam("explain", tmp_path / "box")
-    assert (status, out) == (1, "")
-    assert "skipped" in err
-    assert nbspam("explain", "--strict", tmp_path / "box")[0] == 1
-
-
 def headers(pieces):
     lines = pieces[1].decode().splitlines()
     return [tuple(line.split(": ", 1)) for line in lines]
