@@ -405,7 +405,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 self._n_broken = 0
                 return [(uid, found[uid]) for uid in uids if uid in found]
         except (AccountRefusedError, BrokenError) as error:
-            if len(self.refused) == _MOST_REFUSED:
+            if len(self.refused) >= _MOST_REFUSED:
                 raise
             if isinstance(error, BrokenError):
                 self._connect_again(uids[0], error)

@@ -122,6 +122,9 @@ def test_a_connection_that_was_lost_is_made_again(account, mailbox):
         mailbox.newest()
     account.server.cut_before = set()
     assert keys(mailbox) == found
+    mailbox._session.refused[mailbox._url] = "else 100 in a worker's life would be the last"
+    mailbox.close()
+    assert not mailbox._session.refused
 
 
 def test_a_server_that_refused_to_list_folders_is_asked_again_and_a_silent_one_for_seconds_only(

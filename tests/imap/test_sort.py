@@ -1,7 +1,6 @@
 """Sorting an account from its first day: nothing lost or doubled, whatever fails."""
 
 import errno
-import json
 import shlex
 import shutil
 import signal
@@ -829,8 +828,7 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     (tmp_path / "home").mkdir()  # the account outranks it
     assert nbspam("sort", "home")[1] == "new: 1 spam; learned from moves: nothing\n"
     assert complains(nbspam("sort", "./home"), 1, "./home: not a Maildir", "or an account")
-    out = nbspam("sort", "--json")[1]
-    found = [json.loads(line)["maildir"] for line in out.splitlines()]
+    found = [each["maildir"] for each in json_lines(nbspam("sort", "--json")[1])]
     assert found == [box.server.url(), box.server.url("bob")]
     assert (tmp_path / "other.accounts").exists()
 

@@ -73,6 +73,7 @@ class AccountMailbox(ReviewMailbox):
     def close(self) -> None:
         """End the connection; the next use opens another one."""
         self._is_connected = False
+        self._session.refused.clear()
         self._session.close()
 
     def newest(self) -> list[MailboxLetter]:
