@@ -20,8 +20,7 @@ from operator import lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import InputError, LostError, UsageError
-from nbspam.imap import accounts
-from nbspam.imap.accounts import AccessBook, ImapUrl, imap_url
+from nbspam.imap.accounts import IMAP_NUMBERS, AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import AccountRefusedError, BrokenError, asking
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         with asking(self.url, "STARTTLS", is_first=True):
             client.starttls(context or self._book.access_to(self.url).tls_context())
 
-    def _log_in(self, client: "WireClient", secret: accounts.AccountSecret) -> None:
+    def _log_in(self, client: "WireClient", secret: AccountSecret) -> None:
         with asking(self.url, "log in"):
             if client.wire.state == "AUTH":  # the server knows its user already
                 return
@@ -264,9 +263,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         for folder in folders:
             with suppress(AccountRefusedError), asking(self.url, "STATUS", folder):
                 said = self._client.folder_status(folder, ("UIDVALIDITY", "UIDNEXT"))
-                numbers = (said.get(name, 0) for name in (b"UIDVALIDITY", b"UIDNEXT"))
-                validity, following = (int(each) % accounts.IMAP_NUMBERS for each in numbers)
-                found[folder] = validity, following
+                validity, following = said.get(b"UIDVALIDITY", 0), said.get(b"UIDNEXT", 0)
+                found[folder] = int(validity) % IMAP_NUMBERS, int(following) % IMAP_NUMBERS
         return found
 
     def make_folder(self, folder: str) -> None:
@@ -286,9 +284,9 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 flags = _flags(found.get(b"FLAGS"))
                 self.folder = OpenFolder(
                     folder,
-                    int(found.get(b"UIDVALIDITY", 0)) % accounts.IMAP_NUMBERS,
+                    int(found.get(b"UIDVALIDITY", 0)) % IMAP_NUMBERS,
                     int(found.get(b"EXISTS", 0)),
-                    int(found.get(b"UIDNEXT", 0)) % accounts.IMAP_NUMBERS,
+                    int(found.get(b"UIDNEXT", 0)) % IMAP_NUMBERS,
                     frozenset(flag for flag in flags | permanent if not flag.startswith("\\")),
                     permanent,
                     writes,

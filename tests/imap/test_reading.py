@@ -469,7 +469,7 @@ def opened(server):
 
 def test_without_the_library_the_command_says_how_to_install_it(server, nbspam, trained):
     script = (
-        "import sys; sys.modules['imapclient'] = None; import nbspam.cli.main as it; it.main()"
+        "import sys; sys.modules['imapclient'] = None; from nbspam.cli import main; main.main()"
     )
     command = [sys.executable, "-c", script, "classify", "--password-command", "echo x"]
     done = subprocess.run([*command, server.url(folder="INBOX")], capture_output=True, check=False)

@@ -389,8 +389,7 @@ def test_messages_without_message_id_are_known_by_their_bytes(box):
     assert [box.sort(learns=False).learned, box.sort().learned] == [[], []]  # as its user says
     box.move(ham(2), "INBOX", "Junk")
     assert box.sort().learned == ["spam"]
-    assert box.label_of(ham(2)) == "spam"
-    assert box.label_of(ham(1)) is None
+    assert [box.label_of(ham(n)) for n in (2, 1)] == ["spam", None]
 
 
 def test_a_copy_of_a_message_in_two_folders_is_no_lesson(box):
