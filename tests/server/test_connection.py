@@ -102,23 +102,6 @@ def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
             assert cut[1][: len(at_once[1])] == at_once[1]
 
 
-async def test_a_byte_at_a_time_gives_the_same_answer():
-    chunked = (
-        b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"5;name=value\r\npills\r\n0\r\n\r\n"
-    )
-    for kind, stream, n_judged in (
-        (SpamdConnection, check(SPAM, "PROCESS"), 1),
-        (RspamdConnection, chunked, 1),
-        (MilterConnection, OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"), 2),
-        (MilterConnection, OFFER + 5 * milter_mail(SPAM) + OFFER, 5),
-    ):
-        singly = [stream[i : i + 1] for i in range(len(stream))]
-        answer, seen = await converse(kind, singly, True)
-        assert (answer, seen) == await converse(kind, [stream], True)
-        assert len(seen) == n_judged
-
-
 # ---- time ----
 
 
