@@ -247,8 +247,6 @@ def pdf(text: str, link: str, more: str = "") -> bytes:
 
 
 XML = "<w:p><w:r><w:t>cheap pi</w:t></w:r><w:r><w:t>lls &amp; more</w:t></w:r></w:p><w:p>end</w:p>"
-
-
 NOTE = "<text:note><text:note-citation>1</text:note-citation><text:p>foot</text:p></text:note>"
 FORMULA = 'HYPERLINK("http://a.example/","x")'
 
