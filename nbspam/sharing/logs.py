@@ -137,10 +137,9 @@ class _RedisLog(SharedLog):
 
         self.name = _address(parts._replace(query=""))
         self._key = unquote(parts.path.strip("/"))
-        if not parts.hostname or not self._key:
-            raise UsageError(
-                f"--share {self.name}: no host, or no key; give redis://HOST:PORT/KEY"
-            )
+        if not parts.hostname or not self._key or parts.query:
+            why = "no host or key, or an option behind it; give redis://HOST:PORT/KEY"
+            raise UsageError(f"--share {self.name}: {why}")
         self._failure, self._denied = redis.RedisError, redis.AuthenticationError
         self._redis: Any = redis.Redis(
             parts.hostname,
@@ -287,34 +286,34 @@ class _PostgresLog(SharedLog):
                 (f"{table}_hosts", "host text PRIMARY KEY, facts text"),
             ):
                 if connection.execute("SELECT to_regclass(%s)", [name]).fetchone()[0] is None:
-                    connection.execute(f"CREATE TABLE {name} ({columns})")
+                    connection.execute(f'CREATE TABLE "{name}" ({columns})')
                     if name == f"{table}_log":
                         connection.execute(f"INSERT INTO {name} VALUES (%s, 0)", [uuid4().hex])
-        connection.execute(f"LISTEN {table}")
+        connection.execute(f'LISTEN "{table}"')  # it may be a keyword
 
     def append(self, records: Sequence[bytes]) -> int:
         """Append records in this order, all or none of them."""
         table = self._table
         with self._asked() as connection, connection.transaction():
             found = connection.execute(  # foreign rows only make the log longer
-                f"SELECT greatest(last, (SELECT max(position) FROM {table})), {_SECONDS}"
+                f'SELECT greatest(last, (SELECT max(position) FROM "{table}")), {_SECONDS}'
                 f" FROM {table}_log FOR UPDATE"
             )
             last, seconds = self._row(found)
             last = max(last, seconds * _NUMBERS + last % _NUMBERS)
             connection.execute(f"UPDATE {table}_log SET last = %s", [last + len(records)])
             connection.execute(
-                f"INSERT INTO {table} SELECT %s + number, record"
+                f'INSERT INTO "{table}" SELECT %s + number, record'
                 " FROM unnest(%b::bytea[]) WITH ORDINALITY AS rows (record, number)",
                 [last, list(records)],
             )
-            connection.execute(f"NOTIFY {table}")
+            connection.execute(f'NOTIFY "{table}"')
             return int(last + len(records))
 
     def read(self, after: int, limit: int) -> list[tuple[int, bytes]]:
         with self._asked() as connection:
             found = connection.execute(
-                f"SELECT position, record FROM {self._table} WHERE position > %s"
+                f'SELECT position, record FROM "{self._table}" WHERE position > %s'
                 " ORDER BY position LIMIT %s",
                 [after, limit],
             ).fetchall()
@@ -328,15 +327,15 @@ class _PostgresLog(SharedLog):
 
     def trim(self, position: int) -> None:
         with self._asked() as connection:
-            connection.execute(f"DELETE FROM {self._table} WHERE position <= %s", [position])
+            connection.execute(f'DELETE FROM "{self._table}" WHERE position <= %s', [position])
 
     def end(self) -> LogEnd:
         """Return identifier and length; rows that others removed count as trimmed, too."""
-        before = f"coalesce((SELECT min(position) - 1 FROM {self._table}), last)"
+        before = f'coalesce((SELECT min(position) - 1 FROM "{self._table}"), last)'
         with self._asked() as connection:
             found = connection.execute(
                 f"SELECT id, last, {before}, greatest(last, (SELECT max(position) FROM"
-                f" {self._table})), {_SECONDS} FROM {self._table}_log"
+                f' "{self._table}")), {_SECONDS} FROM {self._table}_log'
             )
         identity, last, trimmed, position, seconds = self._row(found)
         return LogEnd(identity, last % _NUMBERS, trimmed % _NUMBERS, position, seconds)

@@ -68,11 +68,14 @@ def test_a_host_of_postgresql_may_come_last_lack_an_encoding_stand_still_and_los
     assert log.hosts() == {"mx1": {"lag": 0}}
     log.close()
 
-    address = f"postgresql:///postgres/lessons?host=127.0.0.1&port={server.port}&user=log"
-    log = open_log(address)
-    log.append([b"one"])
-    assert (log.name, log.end().n_records) == ("postgresql:///postgres/lessons", 1)
-    log.close()
+    for table in ("user", "lessons"):  # a keyword of SQL, and none
+        address = f"postgresql:///postgres/{table}?host=127.0.0.1&port={server.port}&user=log"
+        log = open_log(address)
+        log.append([b"one"])
+        log.wait(0, 60)
+        assert (log.name, log.end().n_records) == (f"postgresql:///postgres/{table}", 1)
+        log.trim(0)
+        log.close()
 
     monkeypatch.setattr("nbspam.sharing.logs._PATIENCE", 0.1)
     log = open_log(server.url)
@@ -248,7 +251,8 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host, monke
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://x/y", "not the address of a log"), ("redis://127.0.0.1", "no host, or no key"),
+        ("http://x/y", "not the address of a log"), ("redis://127.0.0.1", "no host or key"),
+        ("redis://h/k?ssl_ca_certs=secret", "or an option behind it; give redis://HOST:PORT/KEY"),
         ("redis://u:secret@h/k", "give --share-password-command"),
         ("postgresql://u@h/db/t?password=secret", "give --share-password-command"),
         ("postgresql://h/table", "no database, or a table of other characters"),
