@@ -258,7 +258,7 @@ class RspamdConnection(HttpConnection):
             self.say(self.stat())
         elif path == "/metrics":
             # The facts are the metrics that are no counts.
-            facts = {"model_age_seconds": time() - self.desk.judge.model_time}
+            facts = {"model_age_seconds": max(0.0, time() - self.desk.judge.model_time)}
             self.send(HTTPStatus.OK, open_metrics(self.desk.tally, facts), _METRICS)
         else:
             self.reject(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")

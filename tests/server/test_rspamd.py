@@ -129,6 +129,8 @@ def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypa
     assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in metrics
     assert metrics.endswith(b"# EOF\n")
     assert b"\nnbspam_model_age_seconds 12.5\n" in metrics
+    monkeypatch.setattr("nbspam.server.rspamd.time", lambda: 999.0)  # the clock was set back
+    assert b"\nnbspam_model_age_seconds 0.0\n" in talk(get("/metrics")).answer
 
 
 # ---- HTTP ----
