@@ -509,6 +509,9 @@ def cluster_command(
     from nbspam.cli.training import items_for_em
     from nbspam.models.em import stopping
 
+    for name in ("restarts", "seed"):
+        if start is not None and output.is_named(name):
+            raise UsageError(f"--{name}: EM starts from --start; leave out one")
     given = inputs.items_of_sources(sources, reading)
     settings, items = items_for_em(given, reading, mixture)
     starts = [] if start is None else read_starts(read_json(start), f"--start {start}")

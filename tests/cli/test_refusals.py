@@ -36,6 +36,8 @@ cluster | Missing
 classify --fp-cost x | nbspam: --fp-cost x: not a number above 0; a miss costs 1
 classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam classify --help`
 cluster -k 2 --restarts 10001 | nbspam: --restarts 10001 is not in the range 1<=x<=10000
+cluster -k 2 --start x --restarts 9 | --restarts: EM starts from --start; leave out one
+cluster -k 2 --start x --seed 9 | --seed: EM starts from --start; leave out one
 table train --restarts 10001 | --restarts 10001 is not in the range 0<=x<=10000
 prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam prune --help`
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
