@@ -122,9 +122,12 @@ def test_a_connection_that_was_lost_is_made_again(account, mailbox):
         mailbox.newest()
     account.server.cut_before = set()
     assert keys(mailbox) == found
-    mailbox._session.refused[mailbox._url] = "else 100 in a worker's life would be the last"
+    account.server.refused, account.server.breaks = {1: "BODY.PEEK[]"}, True
+    mailbox._kept.clear()
+    assert mailbox.message(found[H[0]]) is None
+    account.server.refused = {}
     mailbox.close()
-    assert not mailbox._session.refused
+    assert keys(mailbox) == found
 
 
 def test_a_server_that_refused_to_list_folders_is_asked_again_and_a_silent_one_for_seconds_only(

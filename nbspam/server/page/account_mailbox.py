@@ -51,8 +51,7 @@ class AccountMailbox(ReviewMailbox):
         super().__init__(path, model)
         self._inbox = self._url.folder or INBOX
         self._junk: str | None = None  # None: there is none, or nobody has looked
-        self._session = AccountSession(self._url, book, _SILENCE)
-        self._is_connected = False
+        self._session: AccountSession | None = None
         self._numbered: dict[str, dict[int, tuple[str, _Found]]] = {}  # by folder and UID
         self._at: dict[str, list[_Found]] = {}  # by key
         self._kept: dict[tuple[str, int, int], bytes] = {}  # those read last at the end
@@ -72,9 +71,9 @@ class AccountMailbox(ReviewMailbox):
 
     def close(self) -> None:
         """End the connection; the next use opens another one."""
-        self._is_connected = False
-        self._session.refused.clear()
-        self._session.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
 
     def newest(self) -> list[MailboxLetter]:
         """Return the newest messages of both folders, newest first."""
@@ -106,12 +105,12 @@ class AccountMailbox(ReviewMailbox):
     def _asked(self, question: Callable[[AccountSession], Result]) -> Result:
         """Return the result of a request; after a lost connection it is repeated once."""
         while True:
-            is_old = self._is_connected
+            is_old = self._session is not None
             try:
-                if not is_old:
+                if self._session is None:
+                    self._session = AccountSession(self._url, self.book, _SILENCE)
                     named = self.book.access_to(self._url).spam_folder
                     self._junk = self._session.junk_folder(self._session.folders(), named)
-                    self._is_connected = True
                 return question(self._session)
             except NbspamError as error:  # then, too, the junk folder may be unknown yet
                 self.close()
