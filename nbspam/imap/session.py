@@ -388,10 +388,13 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         if batch:
             yield batch, False
 
-    def _fetch(self, uids: Sequence[int], wanted: list[str]) -> list[tuple[int, dict[bytes, Any]]]:
+    def _fetch(
+        self, uids: Sequence[int], wanted: list[str], is_again: bool = False
+    ) -> list[tuple[int, dict[bytes, Any]]]:
         """Return parts of messages; a message that the server refuses keeps no other one back.
 
         Nor does a message at which the connection is lost twice, the second time alone.
+        is_again: a connection was lost while they were asked for, alone or with others.
         """
         if self._breaking:
             known = {url: self._breaking.get(url) for url in map(self._url_of, uids)}
@@ -405,16 +408,17 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         except (AccountRefusedError, BrokenError) as error:
             if len(self.refused) >= _MOST_REFUSED:
                 raise
-            if isinstance(error, BrokenError):
+            if is_broken := isinstance(error, BrokenError):
                 self._connect_again(uids[0], error)
             else:
                 self._n_broken = 0
             if half := len(uids) // 2:
-                return self._fetch(uids[:half], wanted) + self._fetch(uids[half:], wanted)
-            if self._n_broken == 1:
-                return self._fetch(uids, wanted)
+                parts = uids[:half], uids[half:]
+                return [one for part in parts for one in self._fetch(part, wanted, is_broken)]
+            if is_broken and not (is_again and self._n_broken > 1):
+                return self._fetch(uids, wanted, is_again=True)
             url, why = self._url_of(uids[0]), str(error)
-            if self._n_broken:
+            if is_broken:
                 why = f"{why.partition(';')[0]}, twice; look at the message in a mail program"
                 self._breaking[url] = why
             self.refused[url] = why
@@ -424,13 +428,13 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         return self.url.of_folder(self.folder.name).of_message(self.folder.validity, uid)
 
     def _connect_again(self, uid: int, error: BrokenError) -> None:
-        """Open the folder over another connection; raises LostError if this helps no message."""
+        """Open the folder over another connection; raises LostError if no FETCH is answered there."""
         self._n_broken += 1
         if self._n_broken > _MOST_BROKEN:
             raise error
         was = self.folder
         self.close()
-        if not self.open(was.name, was.writes).validity == was.validity > 0:
+        if not was.validity or self.open(was.name, was.writes).validity != was.validity:
             raise LostError(f"{self.url.account}: {was.name}: has other UIDs; try again")
         with asking(self.url, "FETCH"):
             self._client.fetch([uid], ["FLAGS"])

@@ -160,12 +160,20 @@ def test_a_connection_is_lost_at_a_message_once_and_seldom_if_no_message_comes(s
             assert [uid for batch in batches for uid in batch.data] == [1, 3]
             assert [url.uid for url in found.refused] == [2]
             assert server.n_logins == 1 + 3  # all three, the last two, it alone
-    server.refused = dict.fromkeys(range(1, 41), "BODY.PEEK[]")
+    server.asked.clear()
+    for _ in range(2):  # the second time, the next message's connection is lost once
+        with opened(server) as found:
+            found.open("INBOX")
+            assert [batch.uids for batch in found.messages([2, 3], 40) if batch.data] == [[3]]
+        fetched = server.asked.index("UID FETCH 3 (BODY.PEEK[]<0.40>)")
+        server.cut_before = {len(server.asked) + fetched}
+    server.cut_before = set()
+    server.refused, n_logins = dict.fromkeys(range(1, 41), "BODY.PEEK[]"), server.n_logins
     with opened(server) as found:
         found.open("INBOX")
         with pytest.raises(LostError, match="closed by the server"):
             list(found.messages(range(1, 41), 1000))
-    assert server.n_logins == 5 + session._MOST_BROKEN
+    assert server.n_logins == n_logins + 1 + session._MOST_BROKEN
 
 
 def test_a_message_that_the_server_does_not_show_is_skipped(filled, nbspam, trained, monkeypatch):
