@@ -428,7 +428,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         return self.url.of_folder(self.folder.name).of_message(self.folder.validity, uid)
 
     def _connect_again(self, uid: int, error: BrokenError) -> None:
-        """Open the folder over another connection; raises LostError if no FETCH is answered there."""
+        """Open the folder over another connection; raises LostError if no FETCH is answered."""
         self._n_broken += 1
         if self._n_broken > _MOST_BROKEN:
             raise error

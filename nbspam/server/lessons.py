@@ -42,7 +42,9 @@ _GATHERED = 0.02  # seconds in which records come together before they are learn
 _PAUSE = 1.0  # seconds between attempts, and between reports
 _MOST_SAID = 10  # failures that are remembered
 _TRIM = 60.0  # seconds between trims of the log
-_QUIET = 5.0  # seconds without a lesson, after which reports have the digest of the model
+# Seconds without a lesson, after which reports have the digest of the model, and workers that do
+# not read the log end their connection to it.
+_QUIET = 5.0
 _LAST = 5.0  # seconds to send the last lessons when a worker ends
 
 

@@ -245,13 +245,13 @@ class RspamdConnection(HttpConnection):
             self.say(_UNJUDGED)
         elif path in _POSTED and not self.size:
             self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
-        elif path in _POSTED - {"/explain"}:
-            self.learn(path)
         elif path in _CHECKED or path == "/explain":
             data, explains = self.message(), path == "/explain"
             answer = self.explained if explains else partial(self.checked, message_id(data))
             queue = self.headers.get("queue-id")
             self.ask(data, explains, answer, self.user, queue=queue, asked=path)
+        elif path in _POSTED:
+            self.learn(path)
         elif path == "/ping":
             self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
         elif path == "/stat":

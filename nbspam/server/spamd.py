@@ -122,7 +122,7 @@ _STATUS = {
     "late": Status.TIMEOUT,
     "idle": Status.TIMEOUT,
     "malformed": Status.DATAERR,
-    "gone": Status.PROTOCOL,  # unless it only stopped writing, nobody reads it
+    "gone": Status.PROTOCOL,  # it may only have stopped writing, and read on
     "failed": Status.TEMPFAIL,  # a full disk, or a fault of ours: neither is the message's
     "large": Status.DATAERR,
     "user": Status.NOUSER,
