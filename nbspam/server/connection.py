@@ -86,8 +86,8 @@ class Desk:
         """End overdue requests, and update the gauges; called every second."""
         for connection in [each for each in self.connections if each.due < now]:
             connection.overdue()
-        self.tally.set_gauge("waiting", self.judge.n_waiting)
-        self.tally.set_gauge("held", self.held)
+        self.tally.set_gauge("queue", self.judge.n_waiting)
+        self.tally.set_gauge("held_bytes", self.held)
 
     def admit(self, guest: "Connection") -> None:
         """Count a connection from now on."""
@@ -104,7 +104,7 @@ class Desk:
 
     def _note_open(self) -> None:
         """Tell other processes how many connections are open."""
-        self.tally.set_gauge("open", len(self.connections))
+        self.tally.set_gauge("open_connections", len(self.connections))
         self.tally.set_gauge("visitors", len(self.visitors))
 
     def leaves_to_others(self, n_coming: int) -> bool:
@@ -554,16 +554,6 @@ class Connection(asyncio.BufferedProtocol):
 MOST_REPORTED = 20  # tokens in a report, at most
 
 
-def is_spam(judgement: Judgement) -> bool:
-    """Return whether a message is called spam; unsure is not."""
-    return judgement.verdict.label == "spam"
-
-
-def score(judgement: Judgement) -> float:
-    """Return the score as `nbspam filter` writes it; spam from REQUIRED on."""
-    return score_of(judgement.verdict, judgement.rule)
-
-
 def rules(judgement: Judgement) -> list[str]:
     """Return the names of rules that other filters would have found true."""
     label = judgement.verdict.label
@@ -575,7 +565,7 @@ def report(judgement: Judgement) -> str:
     verdict = judgement.verdict
     lines = [
         f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",
-        f"{score(judgement):.1f} points, {REQUIRED:.1f} required",
+        f"{score_of(verdict, judgement.rule):.1f} points, {REQUIRED:.1f} required",
     ]
     lines += filter(None, (judgement.listed, judgement.lack))
     if judgement.explanation is not None:

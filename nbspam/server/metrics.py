@@ -182,7 +182,10 @@ _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "log_li
 # Of the process that shares lessons: whether the log answers, records of the log that were not
 # read yet, lessons that wait for it, records that were read, and records that were not lessons.
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
-_GAUGES = ("open", "visitors", "asked", "waiting", "held", "beat", "due", "users", "users_bytes")
+_GAUGES = (
+    *("open_connections", "visitors", "asked", "queue", "held_bytes", "beat", "due"),
+    *("users", "users_bytes"),
+)
 _WITHIN = [f"within {bound:g}" for bound in (*BOUNDS, float("inf"))]
 _SLOTS = (
     *VERDICTS,
@@ -227,7 +230,7 @@ class ServerTally:
     def has_room(self, connections: int) -> bool:
         """Return whether any worker has fewer connections than so many."""
         lives = self._counts[:, _PLACE["beat"]] > 0
-        number = self._counts[:, _PLACE["open"]] - self._counts[:, _PLACE["visitors"]]
+        number = self._counts[:, _PLACE["open_connections"]] - self._counts[:, _PLACE["visitors"]]
         return bool((lives & (number < connections)).any())
 
     def clear(self, number: int) -> None:
@@ -303,15 +306,9 @@ def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]"
     yield counter(
         "restarts", "Workers that ended and were started again.", "cause", "ended ", ENDS
     )
-    gauges = {
-        "open_connections": tally.total("open"),
-        "queue": tally.total("waiting"),
-        "held_bytes": tally.total("held"),
-        "users": tally.total("users"),
-        "users_bytes": tally.total("users_bytes"),
-    }
-    if tally.total("shares"):
-        gauges.update({name: tally.total(name) for name in SHARE_GAUGES})
+    shown = ["open_connections", "queue", "held_bytes", "users", "users_bytes"]
+    shown += SHARE_GAUGES if tally.total("shares") else ()
+    gauges = {name: tally.total(name) for name in shown}
     for name, value in {**gauges, **facts}.items():
         yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
     up_to = np.cumsum([*map(tally.total, _WITHIN)])

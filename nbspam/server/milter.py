@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from nbspam.mail.verdict_headers import headers_of, names_of
-from nbspam.server.connection import Connection, Desk, TroubleError, is_spam
+from nbspam.server.connection import Connection, Desk, TroubleError
 from nbspam.server.judge import Judgement, known_as, user_of
 
 _LENGTH = struct.Struct(">I")
@@ -248,7 +248,7 @@ class MilterConnection(Connection):
         if above is not None and spam > above and self.actions & _QUARANTINE:
             return "held"
         changes = self.actions & _CHANGE_HEADERS and any(self.tags())
-        return "tagged" if changes and is_spam(judgement) else None
+        return "tagged" if changes and judgement.verdict.label == "spam" else None
 
     def orders(self, judgement: Judgement) -> Iterator[bytes]:
         """Yield the packets that answer a message's end."""

@@ -21,7 +21,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 
 from nbspam.counts.lessons import Outcome
 from nbspam.mail.headers import HeaderChoices, message_id
-from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of
+from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of, score_of
 from nbspam.printing import printable, readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
@@ -265,7 +265,7 @@ class RspamdConnection(HttpConnection):
 
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
-        points = round(connection.score(judgement), 3)
+        points = round(score_of(judgement.verdict, judgement.rule), 3)
         bayes, own = connection.rules(judgement)
         spam = judgement.verdict.posterior["spam"]
         symbols = {
@@ -309,7 +309,7 @@ class RspamdConnection(HttpConnection):
             {
                 "label": verdict.label,
                 "probability": verdict.posterior["spam"],
-                "is_spam": connection.is_spam(judgement),
+                "is_spam": verdict.label == "spam",
                 "score": explanation.score,
                 "constant": explanation.constant,
                 "evidence": [
@@ -358,7 +358,7 @@ class RspamdConnection(HttpConnection):
             "spam_count": spam,
             "ham_count": ham,
             "actions": {_ACTION["spam"]: spam, _ACTION["ham"]: ham},
-            "connections": count("open"),
+            "connections": count("open_connections"),
             "control_connections": 0,
             "statfiles": [],
         }

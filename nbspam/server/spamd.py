@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nbspam.counts.lessons import Outcome
 from nbspam.mail.headers import HeaderChoices
-from nbspam.mail.verdict_headers import REQUIRED, with_verdict
+from nbspam.mail.verdict_headers import REQUIRED, score_of, with_verdict
 from nbspam.printing import printable
 from nbspam.server import connection
 from nbspam.server.judge import Judgement
@@ -300,8 +300,8 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
 
     judgement: None for a message that passes without one.  body: the pieces behind the head.
     """
-    spam = judgement is not None and connection.is_spam(judgement)
-    points = 0.0 if judgement is None else connection.score(judgement)
+    spam = judgement is not None and judgement.verdict.label == "spam"
+    points = 0.0 if judgement is None else score_of(judgement.verdict, judgement.rule)
     if request.is_rspamd:
         action = "add header" if spam else "no action"
         names = [] if judgement is None else connection.rules(judgement)
@@ -335,6 +335,6 @@ def _body(
         text, head = b"".join(pieces), _END_FOR_SPAMC.search(data)
         # spamc appends what followed that end in the message that it sent.
         return [text[: len(text) - len(data) + head.end()] if head else text]
-    if request.command == "REPORT_IFSPAM" and not connection.is_spam(judgement):
+    if request.command == "REPORT_IFSPAM" and judgement.verdict.label != "spam":
         return []
     return [connection.report(judgement).encode()]

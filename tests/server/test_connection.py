@@ -273,7 +273,7 @@ async def test_all_messages_together_are_bounded_and_so_are_lessons_that_wait():
     assert [client.answer[:12] for client in clients] == [b"", b"", b"SPAMD/1.0 75"]
     told = len(clients[2].answer)  # which it has not read yet
     at.sweep(now())  # which tells how things are
-    names = ("trouble busy", "open", "waiting", "held")
+    names = ("trouble busy", "open_connections", "queue", "held_bytes")
     assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM) + told]
 
     at = desk()
@@ -326,7 +326,7 @@ async def test_a_full_worker_leaves_connections_to_others_until_all_are_full():
 
     for name, value, leaves in (
         ("beat", 1.0, True),
-        ("open", 2, False),  # both are full: clients are told so
+        ("open_connections", 2, False),  # both are full: clients are told so
         ("visitors", 1, True),  # of the page, which has its own limit
     ):
         beside(name, value)

@@ -202,15 +202,15 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
             tally.take_row(row)
             tally.add("spam")
             tally.add("spam")
-            tally.set_gauge("waiting", 7)
+            tally.set_gauge("queue", 7)
             os._exit(0)
         os.waitpid(pid, 0)
 
     assert tally.total("spam") == 5 + 3 * 2
     assert tally.row(2, "spam") == 2
-    assert tally.total("waiting") == 21
+    assert tally.total("queue") == 21
     tally.clear(2)  # its process has ended: nothing waits there, but what it did was done
-    assert tally.total("waiting") == 14
+    assert tally.total("queue") == 14
     assert tally.total("spam") == 11
     with pytest.raises(KeyError):  # our bug
         tally.add("eggs")
@@ -222,7 +222,7 @@ def test_metrics_tell_messages_lessons_and_troubles_by_kind_and_times_as_a_histo
         tally.note({"s": "spam", "h": "ham"}[label], seconds)
     tally.add("lesson moved")
     tally.add("trouble busy", 4)
-    tally.set_gauge("held", 1024)
+    tally.set_gauge("held_bytes", 1024)
     found = samples(tally, model_age_seconds=12.5)
 
     for name, value in (

@@ -156,7 +156,7 @@ def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
         lessons=[(words, tally.count(f"lesson {name}")) for name, words in LESSONS.items()],
         troubles=[(words, tally.count(f"trouble {name}")) for name, words in TROUBLES.items()],
         seconds=tally.total("seconds"),
-        waiting=tally.count("waiting"),
+        waiting=tally.count("queue"),
         age=_ago(model_age),
     )
 

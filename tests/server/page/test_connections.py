@@ -66,7 +66,7 @@ async def test_visitors_of_the_page_take_no_place_of_mails():
     assert [each.connection.crowded for each in pages] == [False] * 2 + [True] * 3
     refused, _, _ = await answer_of(await pages[2].send(asked("GET", "/")))
     assert (refused, pages[2].is_over, pages[4].wire.is_aborted) == (503, True, True)
-    gauges = "open", "visitors"  # by which other workers know whether there is room
+    gauges = "open_connections", "visitors"  # by which other workers know whether there is room
     assert [at.tally.total(name) for name in gauges] == [4, 4]
     mail = [Client(RspamdConnection, at).connection.crowded for _ in range(2)]
     assert mail == [False, True]
