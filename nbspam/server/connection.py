@@ -89,20 +89,7 @@ class Desk:
         self.tally.set_gauge("queue", self.judge.n_waiting)
         self.tally.set_gauge("held_bytes", self.held)
 
-    def admit(self, guest: "Connection") -> None:
-        """Count a connection from now on."""
-        self.connections.add(guest)
-        if guest.is_visitor:
-            self.visitors.add(guest)
-        self._note_open()
-
-    def dismiss(self, guest: "Connection") -> None:
-        """Count a connection no more."""
-        self.connections.discard(guest)
-        self.visitors.discard(guest)
-        self._note_open()
-
-    def _note_open(self) -> None:
+    def note_open(self) -> None:
         """Tell other processes how many connections are open."""
         self.tally.set_gauge("open_connections", len(self.connections))
         self.tally.set_gauge("visitors", len(self.visitors))
@@ -257,13 +244,18 @@ class Connection(asyncio.BufferedProtocol):
             desk.tally.add("trouble busy")
             self.transport.abort()
             return
-        desk.admit(self)
+        desk.connections.add(self)
+        if self.is_visitor:
+            desk.visitors.add(self)
+        desk.note_open()
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection and its pending answer; count it if its answer was not taken."""
-        self.desk.dismiss(self)
+        self.desk.connections.discard(self)
+        self.desk.visitors.discard(self)
+        self.desk.note_open()
         if not self.rests and (error is not None or not self.closes):
             self.desk.tally.add("trouble gone")
         self.let_go()

@@ -143,9 +143,6 @@ def test_words_without_smoothing_have_no_weight_where_it_is_infinite(nbspam, mod
     assert "0.000\t1\t0\tplum\n" in out
 
 
-# --- against scikit-learn --------------------------------------------------------------------
-
-
 @st.composite
 def corpora(draw):
     """Return texts in which words repeat, their classes, and a smoothing."""

@@ -38,8 +38,6 @@ def now():
     return asyncio.get_running_loop().time()
 
 
-# ---- any bytes ----
-
 WORDS = {
     SpamdConnection: [
         *(f"{name} SPAMC/1.{n}\r\n".encode() for name in ("CHECK", "PING") for n in (2, 5)),

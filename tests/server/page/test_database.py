@@ -97,9 +97,6 @@ def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(
     assert [database.find(key) is not None for key in "abc"] == [True, False, True]
 
 
-# ---- what people said ----
-
-
 def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
     database.note([seen("a"), seen("b")])
     database.tell("a", "spam", None, 1.0, ".Unsure")

@@ -109,9 +109,6 @@ def test_who_begins_without_a_model_teaches_one_by_clicks(tmp_path):
     assert float(likelier[0]) > 50 > float(likelier[1])
 
 
-# ---- users ----
-
-
 @contextmanager
 def people(site, folder, *options):
     """Run a server with pages of users; yield it, and the browsers of ann and bob."""

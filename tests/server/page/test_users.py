@@ -187,8 +187,6 @@ def test_users_of_hostile_names_are_text_and_see_and_teach_their_own_mail(house)
     assert {path.name for path in (house.folder / "users").iterdir()} == {"eve", *folders}
 
 
-# ---- whatever a user asks for ----
-
 WORDS = st.sampled_from([
     key_of(1), key_of(2), key_of(7), f"../bob/new/{key_of(7)}", "bob", "ann", "1", "2", "spam",
     "form of bob", "form of site", ACCESS.token_of("ann"), "words=number",
