@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from fake_imap import PASSWORD
 from maildirs import ham, spam
 from nbspam.delivery.account import AccountToSort, sort_account
-from nbspam.delivery.maildir import SortingChoices
+from nbspam.delivery.maildir import SortingChoices, SortingReport
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
 from nbspam.sources.items import Item
@@ -43,7 +43,7 @@ class Box:
         return AccountToSort(imap_url(self.url()), book or book_of(), *how)
 
     def sort(self, **choices):
-        report = sort_account(self.account(**choices), DAY)
+        report = sort_account(self.account(**choices), DAY, SortingReport())
         return SimpleNamespace(
             judged=[(each.label, each.moved_to) for each in report.judged],
             learned=[each.label for each in report.learned],

@@ -233,16 +233,22 @@ def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
 
 
 def _sort_all(
-    sorters: Sequence[tuple[str, "Callable[[], SortingReport]"]], is_dry: bool, as_json: bool
+    sorters: Sequence[tuple[str, "Callable[..., SortingReport]"]], is_dry: bool, as_json: bool
 ) -> int:
     """Sort each mailbox, and print its report; return the exit status."""
+    from nbspam.delivery.maildir import SortingReport
+
     status, failed = 0, list[NbspamError]()
     for mailbox, sort in sorters:
         shown = f"{mailbox}: " if len(sorters) > 1 else ""
+        report = SortingReport()
         try:
-            status |= _print_report(mailbox, shown, sort(), is_dry, as_json)
+            sort(report=report)
         except NbspamError as error:  # the next one may still be sorted
             failed.append(error)
+            if not (report.judged or report.learned):
+                continue
+        status |= _print_report(mailbox, shown, report, is_dry, as_json)
     for each in failed[:-1]:
         diagnose(str(each))
     if failed:

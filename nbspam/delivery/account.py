@@ -55,9 +55,10 @@ class AccountToSort(NamedTuple):
             AccountSorter(self, session, memory, day, report).sort()
 
 
-def sort_account(account: AccountToSort, day: int) -> maildir.SortingReport:
-    """Look at an account once; raises NbspamError."""
-    report = maildir.SortingReport()
+def sort_account(
+    account: AccountToSort, day: int, report: maildir.SortingReport
+) -> maildir.SortingReport:
+    """Look at an account once by a session of its own, as `sort_once`; return the report."""
     with AccountSession(account.url, account.book) as session:
         account.sort_once(session, day, report)
     return report

@@ -355,17 +355,18 @@ def sort_maildir(
     choices: SortingChoices,
     day: int,
     rule_of: RuleOf = lambda classifier: classifier.rule,
+    report: SortingReport | None = None,
 ) -> SortingReport:
     """Learn the messages that the user moved, then judge and move new ones; raises NbspamError.
 
-    day: today, in days since 1970-01-01.
+    day: today, in days since 1970-01-01.  report: takes what is done, also before an error.
     """
     check_maildir(root)
     if not choices.dry_run:
         check_writable(root)
     note = os.path.join(root, NOTE_FILE)
     with nullcontext() if choices.dry_run else locked(note, like=root, patience=SORTING_PATIENCE):
-        sorter = _Sorter(root, model_path, choices, rule_of)
+        sorter = _Sorter(root, model_path, choices, rule_of, report or SortingReport())
         try:
             sorter.look()
             sorter.learn(day)
@@ -380,7 +381,12 @@ class _Sorter:
     """One run over one Maildir."""
 
     def __init__(
-        self, root: str, model_path: str, choices: SortingChoices, rule_of: RuleOf
+        self,
+        root: str,
+        model_path: str,
+        choices: SortingChoices,
+        rule_of: RuleOf,
+        report: SortingReport,
     ) -> None:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
         unsure, spam = choices.unsure_folder, choices.spam_folder
@@ -392,7 +398,7 @@ class _Sorter:
         if choices.flag is None:
             check_shown(root, self.spam)
         self.as_spam = "spam" if choices.flag is None else f"spam-{choices.flag}"  # in the note
-        self.report = SortingReport()
+        self.report = report
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}
         self.new: list[MaildirEntry] = []

@@ -832,19 +832,28 @@ def test_accounts_of_the_configuration_file_are_sorted_by_name_or_all(
     assert (tmp_path / "other.accounts").exists()
 
 
-def test_an_account_that_fails_does_not_keep_the_next_ones_from_being_sorted(box, nbspam, config):
+def test_an_account_that_fails_reports_what_was_done_and_the_next_ones_are_sorted(
+    box, nbspam, config, monkeypatch
+):
     url, away = box.server.url(), "imap://ann@127.0.0.1:1/"
     config.write_text(
         f'[account.away]\nurl = "{away}"\n[account.home]\nurl = "{url}"\n'
         '[account.gone]\nurl = "imap://ann@127.0.0.1:2/"\n'
     )
-    box.put("INBOX", S[0])
+    box.put("INBOX", S[0], H[0])
     status, out, err = nbspam("sort", "-q")
     assert (status, out) == (1, "")
     assert err.startswith("nbspam: 127.0.0.1:1: cannot be reached")
     assert "\nnbspam: 127.0.0.1:2: cannot be reached" in err
     assert box.where()["Junk"] == [S[0]]
-    assert nbspam("sort")[1] == f"{url}: new: nothing; learned from moves: nothing\n"
+    box.move(H[0], "INBOX", "Junk")
+    box.put("INBOX", S[1])
+    with monkeypatch.context() as patch:
+        patch.setattr(session.AccountSession, "move", raising(LostError("lost")))
+        status, out, err = nbspam("sort", "home")
+    assert (status, out) == (1, "new: nothing; learned from moves: 1 spam\n")
+    assert err.endswith("nbspam: lost\n")
+    assert nbspam("sort")[1] == f"{url}: new: 1 spam; learned from moves: nothing\n"
 
 
 @pytest.fixture
