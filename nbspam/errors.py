@@ -83,5 +83,10 @@ def check_number(
     raise error(f"{name}: {value!r} is not {kind} {end}; give one")
 
 
+def library_error(where: str, library: str | None, extra: str) -> UsageError:
+    """Return the error to raise for a missing library, which an extra of nbspam installs."""
+    return UsageError(f"{where}: needs {library}; install it with: pip install 'nbspam[{extra}]'")
+
+
 class ModelWarning(UserWarning):
     """A model's files have a fault, and the command goes on without the affected data."""

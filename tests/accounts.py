@@ -1,10 +1,8 @@
 """An account of a server, a small one of the tests or a real Dovecot, that a model sorts."""
 
-from types import SimpleNamespace
-
 from fake_imap import PASSWORD
 from maildirs import ham, spam
-from nbspam.delivery.account import AccountToSort, sort_account
+from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingChoices, SortingReport
 from nbspam.errors import LostError
 from nbspam.imap.accounts import AccessBook, AccountSecret, imap_url
@@ -43,14 +41,10 @@ class Box:
         return AccountToSort(imap_url(self.url()), book or book_of(), *how)
 
     def sort(self, **choices):
-        report = sort_account(self.account(**choices), DAY, SortingReport())
-        return SimpleNamespace(
-            judged=[(each.label, each.moved_to) for each in report.judged],
-            learned=[each.label for each in report.learned],
-            skipped=report.skipped,
-            notes=report.notes,
-            lack=report.lack,
-        )
+        report = self.account(**choices).sort(DAY, SortingReport())
+        report.judged = [(each.label, each.moved_to) for each in report.judged]
+        report.learned = [each.label for each in report.learned]
+        return report
 
     def sort_on(self, **choices):
         """Sort until no connection is lost; return the labels that were learned."""

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -203,9 +204,7 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
         if values["watch"]:
             watch_accounts(accounts, values["log"], values["metrics"])
             return 0
-        from nbspam.delivery.account import sort_account
-
-        sorters = [(str(each.url), partial(sort_account, each, today())) for each in accounts]
+        sorters = [(str(each.url), partial(each.sort, today())) for each in accounts]
     else:
         how = values["model_path"], choices, today(), rule
         sorters = [(each, partial(sort_maildir, each, *how)) for each in mailboxes]
@@ -287,11 +286,9 @@ def _row(one: "SortedMessage") -> tuple[str, ...]:
 
 def _summary(report: "SortingReport", is_dry: bool) -> str:
     """Return one line on the moves and lessons, done or to be done."""
-
-    def counts(done: "list[SortedMessage]") -> str:
-        labels = [one.label for one in done]
-        said = ", ".join(f"{labels.count(name):,} {name}" for name in sorted(set(labels)))
-        return said or "nothing"
-
+    judged, learned = (
+        output.counts_text(Counter(sorted(one.label for one in done))) or "nothing"
+        for done in (report.judged, report.learned)
+    )
     verb = "would be " if is_dry else ""
-    return f"new: {counts(report.judged)}; {verb}learned from moves: {counts(report.learned)}"
+    return f"new: {judged}; {verb}learned from moves: {learned}"

@@ -44,6 +44,12 @@ class AccountToSort(NamedTuple):
     choices: maildir.SortingChoices
     rule_of: maildir.RuleOf
 
+    def sort(self, day: int, report: maildir.SortingReport) -> maildir.SortingReport:
+        """Look at the account by a session of its own, as `sort_once`; return the report."""
+        with AccountSession(self.url, self.book) as session:
+            self.sort_once(session, day, report)
+        return report
+
     def sort_once(self, session: AccountSession, day: int, report: maildir.SortingReport) -> None:
         """Look at the account once, by a session; raises NbspamError.
 
@@ -53,15 +59,6 @@ class AccountToSort(NamedTuple):
         memory = account_look.AccountMemory(*notes)
         with closing(memory), memory.alone(maildir.SORTING_PATIENCE):
             AccountSorter(self, session, memory, day, report).sort()
-
-
-def sort_account(
-    account: AccountToSort, day: int, report: maildir.SortingReport
-) -> maildir.SortingReport:
-    """Look at an account once by a session of its own, as `sort_once`; return the report."""
-    with AccountSession(account.url, account.book) as session:
-        account.sort_once(session, day, report)
-    return report
 
 
 @dataclass

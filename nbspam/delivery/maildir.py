@@ -219,13 +219,11 @@ def move(root: str, entry: MaildirEntry, target: MaildirEntry) -> bool:
     """
     _make_folder(root, target.folder)
     source, destination = (os.path.join(root, one.path) for one in (entry, target))
-    if os.path.lexists(destination):
-        return False
-    try:
-        os.rename(source, destination)
-    except FileNotFoundError:  # a mail reader has just moved or deleted it
-        return False
-    return True
+    if not os.path.lexists(destination):
+        with suppress(FileNotFoundError):  # a mail reader has just moved or deleted it
+            os.rename(source, destination)
+            return True
+    return False
 
 
 def _make_folder(root: str, folder: str) -> None:
@@ -377,18 +375,18 @@ def sort_maildir(
         return sorter.report
 
 
+@dataclass
 class _Sorter:
     """One run over one Maildir."""
 
-    def __init__(
-        self,
-        root: str,
-        model_path: str,
-        choices: SortingChoices,
-        rule_of: RuleOf,
-        report: SortingReport,
-    ) -> None:
-        self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
+    root: str
+    model_path: str
+    choices: SortingChoices
+    rule_of: RuleOf
+    report: SortingReport
+
+    def __post_init__(self) -> None:
+        root, choices = self.root, self.choices
         unsure, spam = choices.unsure_folder, choices.spam_folder
         self.spam = spam_folder(root, True) if spam is None else maildir_folder_name(spam)
         if unsure is None:  # beside that for spam: .Unsure, ../Unsure or ../.Unsure
@@ -398,7 +396,6 @@ class _Sorter:
         if choices.flag is None:
             check_shown(root, self.spam)
         self.as_spam = "spam" if choices.flag is None else f"spam-{choices.flag}"  # in the note
-        self.report = report
         self.before = read_note(root)
         self.left: dict[str, MaildirNote] = {}
         self.new: list[MaildirEntry] = []

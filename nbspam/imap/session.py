@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from operator import lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.errors import InputError, LostError, UsageError
+from nbspam.errors import InputError, LostError, library_error
 from nbspam.imap.accounts import IMAP_NUMBERS, AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import AccountRefusedError, BrokenError, asking
 
@@ -138,9 +138,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         try:
             from nbspam.imap import wire
         except ImportError as error:
-            raise UsageError(
-                f"{url}: needs {error.name}; install it with: pip install 'nbspam[imap]'"
-            ) from None
+            raise library_error(str(url), error.name, "imap") from None
         secret = self._book.secret_of(url)
         # Made only where it is needed: reading the system's certificates takes a while.
         context = access.tls_context() if url.is_tls or access.tls_ca else None

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import NamedTuple
 
-from nbspam.errors import UsageError
+from nbspam.errors import library_error
 from nbspam.mail.headers import LIMITS, ReadingLimits
 
 MAX_FILE = 2 << 20  # bytes of a file that are looked at
@@ -34,9 +34,7 @@ def limits_with_documents() -> ReadingLimits:
     """Return the limits of a reader of documents; raises UsageError without its libraries."""
     for name in _LIBRARIES:
         if find_spec(name) is None:
-            raise UsageError(
-                f"--attachments: needs {name}; install it with: pip install 'nbspam[attachments]'"
-            )
+            raise library_error("--attachments", name, "attachments")
     return LIMITS._replace(documents=_MILLISECONDS)
 
 

@@ -19,7 +19,7 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 from nbspam.arrays import today
 from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingReport
-from nbspam.errors import LostError, NbspamError, UsageError
+from nbspam.errors import LostError, NbspamError, library_error
 from nbspam.imap.session import AccountSession
 from nbspam.server.metrics import Log, ServerTally, milliseconds, open_metrics
 from nbspam.server.supervisor import notify
@@ -172,9 +172,7 @@ def _metrics_served(listener: socket.socket, tally: AccountTally) -> Iterator[No
     try:
         open_metrics(tally, {})
     except ImportError as error:
-        raise UsageError(
-            f"--metrics: needs {error.name}; install it with: pip install 'nbspam[serve]'"
-        ) from None
+        raise library_error("--metrics", error.name, "serve") from None
 
     class Handler(BaseRequestHandler):
         def handle(self) -> None:

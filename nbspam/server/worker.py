@@ -17,7 +17,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from nbspam.errors import ModelWarning, UsageError
+from nbspam.errors import ModelWarning, library_error
 from nbspam.server.choices import Service, connected_user
 from nbspam.server.connection import Connection, Desk
 from nbspam.server.judge import BatchJudge, Judge, UserCounts
@@ -66,9 +66,7 @@ def protocol(name: str) -> type[Connection]:
         found: type[Connection] = getattr(import_module(module), kind)
     except ImportError as error:
         extra = "web" if name == "web" else "serve"
-        raise UsageError(
-            f"--{name}: needs {error.name}; install it with: pip install 'nbspam[{extra}]'"
-        ) from error
+        raise library_error(f"--{name}", error.name, extra) from error
     return found
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from nbspam import __version__
 from nbspam.arrays import differences
 from nbspam.counts.ledger import LabelChange, respelt
-from nbspam.errors import SharedLogError, UsageError
+from nbspam.errors import SharedLogError, UsageError, library_error
 from nbspam.settings import Settings
 from nbspam.store.fields import MAX_TOKEN
 from nbspam.store.journal import decode_record
@@ -97,9 +97,7 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
     except ValueError:  # no port, or half an address of IPv6; perhaps with a password
         raise UsageError(f"--share: not the address of a log; {how}") from None
     except ImportError as error:
-        raise UsageError(
-            f"--share: needs {error.name}; install it with: pip install 'nbspam[share]'"
-        ) from error
+        raise library_error("--share", error.name, "share") from error
 
 
 def _address(parts: SplitResult) -> str:

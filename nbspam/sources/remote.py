@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, TypeVar, cast
 
-from nbspam.errors import InputError, LostError, NbspamError, UsageError
+from nbspam.errors import InputError, LostError, NbspamError, UsageError, library_error
 
 T = TypeVar("T")
 
@@ -26,9 +26,7 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise UsageError(
-            f"{url}: needs fsspec; install it with: pip install 'nbspam[remote]'"
-        ) from None
+        raise library_error(url, "fsspec", "remote") from None
     try:
         found: tuple[Any, str] = url_to_fs(url)
     except ImportError as error:  # "Install s3fs to access S3"

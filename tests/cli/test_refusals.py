@@ -55,7 +55,6 @@ serve --reject-above nan | --reject-above nan is not a number
 serve --quarantine-above nan | --quarantine-above nan is not a number
 train --min-support inf $FOLDER | --min-support inf is not a number
 train --unlabelled . --epsilon nan $FOLDER | --epsilon nan is not a number
-table train --epsilon nan | --epsilon nan is not a number
 classify --prior spam=nan $FOLDER | --prior: not shares between 0 and 1
 train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see

@@ -253,13 +253,10 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host, monke
     [
         ("http://x/y", "not the address of a log"), ("redis://127.0.0.1", "no host or key"),
         ("redis://h/k?ssl_ca_certs=secret", "or an option behind it; give redis://HOST:PORT/KEY"),
-        ("redis://u:secret@h/k", "give --share-password-command"),
         ("postgresql://u@h/db/t?password=secret", "give --share-password-command"),
         ("postgresql://h/table", "no database, or a table of other characters"),
         ("postgresql://h/db/Drop;", "no database, or a table of other characters"),
-        ("postgresql://u:secret@h/db/t", "give --share-password-command"),
         ("http://u:secret@h/k", "give --share-password-command"),
-        ("redis://u:secret@h", "give --share-password-command"),
         ("redis://h:99999/k", "not the address of a log"),
         ("redis://u:secret/@h/k", "not the address of a log"),
         ("redis://u:secret@[::1/k", "not the address of a log"),
