@@ -185,7 +185,7 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
             raise ValueError(f"cut off, because the last line is not {json.dumps(_END)}")
         return loader.classifier()
     except (*_WRONG, UsageError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else error
+        reason = f"no {error}" if isinstance(error, KeyError) else f"{error!s:.300}"
         raise InputError(f"{where}: {reason}; give a file that nbspam export wrote") from error
 
 
@@ -379,7 +379,9 @@ def _as_whole(value: Any, most: int) -> int:
 
 
 def _as_hash(value: Any) -> int:
-    return _as_whole(int(_checked_text(value), 16), 2**64 - 1)
+    if not re.fullmatch("[0-9A-Fa-f]{1,16}", _checked_text(value)):
+        raise ValueError(f"{value!r:.40} is not a hash of at most 16 hexadecimal digits")
+    return int(value, 16)
 
 
 def _as_flag(value: Any, name: str) -> bool:

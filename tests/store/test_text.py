@@ -141,10 +141,7 @@ def test_lines_that_are_no_model_are_refused():
         ([{**HEADER, "cutoffs": {"spam": 0.9}}], "line 1: cutoffs"),
         ([{**HEADER, "cutoffs": {**CUTOFFS, "ham": 2}}], "line 1: cutoffs: ham"),
         ([{**HEADER, "ledger": -1}], "line 1: ledger: -1 is neither true nor false"),
-        *(
-            ([HEADER, TOKEN, {**MESSAGE, "told": value}], f"told: {value!r} is neither true nor f")
-            for value in (1, "yes", None)
-        ),
+        ([HEADER, TOKEN, {**MESSAGE, "told": None}], "told: None is neither true nor false"),
         ([HEADER, TOKEN, MESSAGE], "x: cut off, because the last line is not"),
         ([HEADER, END, TOKEN], "line 3: a line behind the last"),
         ([HEADER, 7], "line 2: "),
@@ -155,13 +152,13 @@ def test_lines_that_are_no_model_are_refused():
         ([HEADER, {**TOKEN, "count": 1}], "line 2: "),
         ([HEADER, {**TOKEN, "count": {"ham": 2}}], "line 2: a token in more messages than there"),
         ([HEADER, {**TOKEN, "documents": 1.5}], "1.5 is not a whole number"),
-        ([HEADER, {**TOKEN, "seen": "yesterday"}], "line 2: Invalid isoformat"),
+        ([HEADER, {**TOKEN, "seen": "today" * 99}], "line 2: Invalid isoformat"),
         ([HEADER, {**TOKEN, "seen": "1066-10-14"}], "is not a whole number from 0"),
-        ([HEADER, {**TOKEN, "key": "ff" * 9}], "is not a whole number from 0"),
+        ([HEADER, {**TOKEN, "key": "f" * 5000}], "is not a hash of at most 16 hexadecimal"),
         ([HEADER, TOKEN, TOKEN, END], "x: a token is there twice"),
         ([HEADER, TOKEN, {}], "line 3: no 'message'"),
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
-        ([HEADER, TOKEN, {**MESSAGE, "message": f"{2**64:x}"}], "is not a whole number from 0"),
+        ([HEADER, TOKEN, {**MESSAGE, "message": f"{2**64:x}"}], "is not a hash"),
         ([HEADER, TOKEN, MESSAGE, MESSAGE, END], "x: a message is there twice"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: line 3: 1 is not a whole"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}, END], "a token of a message is there"),
@@ -177,6 +174,7 @@ def test_lines_that_are_no_model_are_refused():
 
         assert complaint in str(caught.value)
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) < 400
 
 
 BLENDED = (
