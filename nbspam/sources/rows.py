@@ -30,6 +30,7 @@ _LEARNED = ", which the model has learned from"
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r'"?sep=."?$', re.IGNORECASE)  # a line for Excel, before the table
 _MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
+_MAX_COLUMNS = 1_000_000  # of a table of texts
 _MANY = 20  # binary data have at least one NUL in so many characters of the first line
 _SAMPLE_LINES, _SAMPLE_CHARS = 200, 1 << 18  # of the first lines, which are looked at
 _FASTTEXT = "__label__"
@@ -67,8 +68,7 @@ def read_rows(
         return _fasttext_rows(lines)
     if kind == "jsonl":
         return _json_rows(lines, wanted, listener)
-    rows, sample = split_rows(lines, kind)
-    return _pick_cells(rows, sample, wanted, listener)
+    return _pick_cells(*split_rows(lines, kind), wanted, listener)
 
 
 def _pick_cells(
@@ -81,6 +81,8 @@ def _pick_cells(
     first = next(rows, None)
     if first is None:
         return
+    if len(first) > _MAX_COLUMNS:
+        raise ValueError(f"{len(first):,} columns; give at most {_MAX_COLUMNS:,}")
     places = None
     if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
         places = named_places(first, wanted)
@@ -92,7 +94,7 @@ def _pick_cells(
         listener.table(None, files.NO_COLUMNS)
     else:
         listener.table(first, _named(first, places))
-    positions, width, has_told = places.positions, len(first), False
+    positions, width, least, has_told = places.positions, len(first), min(places.text), False
     for number, row in enumerate(rows, 1):
         listener.row(row)
         if len(row) > width and not has_told and any(row[width:]):
@@ -103,7 +105,7 @@ def _pick_cells(
             )
         n_cells = len(row)
         text = _text_of([row[at] if at < n_cells else "" for at in positions])
-        yield text if n_cells > min(places.text) else text._replace(data=None)
+        yield text if n_cells > least else text._replace(data=None)
 
 
 def _named(names: Sequence[str], places: "ColumnPlaces") -> files.TextColumns:

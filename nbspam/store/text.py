@@ -434,9 +434,8 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
         )
     assert memory is not None
     ham, spam = table.class_count.tolist()
-    last = int(memory.last_seen.max(initial=0))
-    yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(last))
     counts, days = table.feature_count.tolist(), memory.last_seen.tolist()
+    yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(max(days, default=0)))
     for text, (ham, spam), day in zip(_texts(table), counts, days, strict=True):
         token = _spelt(definition.token_of(text))
         yield b"%s %d %d %d\n" % (token, spam, ham, _date_number(day))
@@ -508,10 +507,7 @@ def _tokens_of(spelling: bytes) -> list[definition.Token]:
     parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
     words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
-        return [
-            definition.Token(definition.pair_origin(origin), b" ".join(words))
-            for origin in origins
-        ]
+        origins, words = tuple(map(definition.pair_origin, origins)), [b" ".join(words)]
     return [definition.Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
 
 

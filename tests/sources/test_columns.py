@@ -367,6 +367,8 @@ def test_damage_is_named(text, kind, columns, message):
 
 
 def test_an_endless_line_is_refused(monkeypatch):
+    with pytest.raises(ValueError, match="1,000,001 columns; give at most 1,000,000"):
+        pairs_of("," * 1_000_000)
     monkeypatch.setattr("nbspam.sources.rows._MAX_LINE", 200_000)
     stream = io.BytesIO(b"label,text\nham," + b"x" * 300_000)
     with pytest.raises(ValueError, match="line 2: over 200,000 bytes"):
