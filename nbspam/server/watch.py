@@ -64,7 +64,7 @@ class AccountWatcher(threading.Thread):
         self._wake, self._woken = socket.socketpair()
         self._goes_on, self._is_asked_to_end = not is_alone, False
         self._pause = _PAUSES[0]
-        self._skipped: set[str] = set()  # names of messages that the last look could not sort
+        self._skipped: set[str] = set()  # names of messages that a look could not sort
         self.error: BaseException | None = None
 
     def end(self) -> None:
@@ -112,6 +112,7 @@ class AccountWatcher(threading.Thread):
                 self._log_report(report, time.perf_counter() - start)
                 if report.learned or (report.judged and report.lack is None):
                     self._pause = _PAUSES[0]  # a connection of use, even if it was lost
+            self._skipped = {failed.name for failed in report.skipped}  # of a whole look
             self._goes_on, self._pause = True, _PAUSES[0]
             has_idle = "IDLE" in session.abilities
             session.wait(_IDLE_SECONDS if has_idle else _POLL_SECONDS, self._woken)
@@ -129,9 +130,9 @@ class AccountWatcher(threading.Thread):
         for one in report.learned:
             self._log.answered(account=name, taught=one.label, ms=ms, id=one.message_id)
             self._tally.add("lesson learned")
-        known, self._skipped = self._skipped, {failed.name for failed in report.skipped}
         for failed in report.skipped:
-            if failed.name not in known:
+            if failed.name not in self._skipped:
+                self._skipped.add(failed.name)
                 self._log.noted(f"skipped {failed.name}: {failed.reason}")
                 self._tally.add("trouble failed")
         for note in report.notes:

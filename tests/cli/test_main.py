@@ -210,9 +210,6 @@ run()
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-# ---- risks ----
-
-
 def test_stated_costs_alone_make_risks_of_which_the_label_has_the_least(
     nbspam, trained, folder, tmp_path
 ):

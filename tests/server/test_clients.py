@@ -42,8 +42,6 @@ def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_
     assert refused in rspamc("-P", "guess", "learn_spam")[1]
 
 
-# ---- miltertest ----
-
 SCRIPT = """
 local function expect(found, wanted, what)
     if found ~= wanted then error(what .. ": " .. tostring(found)) end
