@@ -262,10 +262,10 @@ class Parts:
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _HTML_RANK if is_html else _PLAIN_RANK
                 rank = SHOWN_BY_SOME if kind in _BY_SOME else rank
-            branches = part.branches if rank else ()
             if parameters.get("delsp", b"").lower() == b"yes" and not is_html:
                 text = headers.with_line_feeds(body.decoded())
                 data, encoding = _SOFT_BREAK.sub(b"", text), b""
+            branches = part.branches if rank else ()
             self.add_text(data, is_html, encoding, body.charset, rank, branches)
 
     def unwrapped(self, body: _Body) -> list[bytes]:
@@ -312,10 +312,7 @@ class Parts:
         """Read an invitation or a card, which mail programs show beside the alternatives."""
         from nbspam.mail.wrappings import card_texts
 
-        data = body.decoded()
-        if len(data) > self.limits.source:
-            data = ends(data, self.limits.source)
-        text, html = card_texts(data)
+        text, html = card_texts(ends(body.decoded(), self.limits.source))
         self.add_text(text, False, charset=body.charset)
         if html:
             self.add_text(html, True, charset=body.charset)
@@ -425,6 +422,7 @@ _MAX_STYLE = 64 << 10  # bytes of a style sheet
 # Text that takes no room on a screen.  It is dropped before a long text is sampled, because
 # otherwise it would be sampled in place of visible text.  All patterns take linear time.
 _BLANKS = re.compile(rb"\s\s++")
+_STRETCH = re.compile(rb"(?s).{1,65536}+\S*+\s*+")  # cuts no run of blanks
 _BLANK = re.compile(rb"[ \n]")
 _NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
 _UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
@@ -439,6 +437,8 @@ _BETWEEN_HTML = b"<\n"  # ends a tag that a piece of HTML leaves open, and begin
 
 def ends(data: bytes, most: int) -> bytes:
     """Return at most `most` bytes: three quarters from the beginning, the rest from the end."""
+    if len(data) <= most:
+        return data
     head = most - most // 4
     # From the start of a line, because the end of encoded data must begin with a line of it.
     tail = max(data.find(b"\n", len(data) - most // 4) + 1, len(data) - most // 4)
@@ -486,25 +486,25 @@ def _condensed(text: bytes, is_html: bool) -> bytes:
     """Return a text without parts that take no room on a screen, such as long runs of blanks."""
     if is_html:
         text = _without_unseen(text).replace(b"&nbsp;", b" ")
-    return _BLANKS.sub(b"\n", _NO_WORD.sub(b" ", text))
+    stretches = _STRETCH.findall(_NO_WORD.sub(b" ", text))  # millions of runs at once take 1 GB
+    return b"".join(_BLANKS.sub(b"\n", each) for each in stretches)
 
 
 def _without_unseen(html: bytes) -> bytes:
     """Return HTML without comments and scripts, and with style sheets of a limited size."""
-    kept = []
+    kept = bytearray()  # joining pieces takes 80 bytes for each
     position = 0
     while match := _UNSEEN.search(html, position):
-        kept.append(html[position : match.start()])
+        kept += html[position : match.start()]
         name = (match[1] or b"").lower()
         end = _UNSEEN_END[name].search(html, match.end())
         if name == b"style":
             position = end.start() if end else len(html)
-            kept.append(html[match.start() : min(position, match.start() + _MAX_STYLE)])
+            kept += html[match.start() : min(position, match.start() + _MAX_STYLE)]
         else:
             position = end.end() if end else len(html)
-            kept.append(b"<" * (name == b"script"))  # of what remains of the end tag
-    kept.append(html[position:])
-    return b"".join(kept)
+            kept += b"<" * (name == b"script")  # of what remains of the end tag
+    return bytes(kept + html[position:])
 
 
 def sampled(text: bytes, most: int, is_html: bool = False) -> bytes:

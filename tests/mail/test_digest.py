@@ -230,9 +230,10 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
     (digest_of, b"Subject: ", b"[SPAM] "),
     (digest_of, b"Content-Type: text/plain; a=", b'"'),
     (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
+    (parse_message, b"\n", b"x \n"),
     (parse_message, b"Content-Type: multipart/mixed; boundary=b\n\n", b"--bx\n"),
     (parse_message, b"Content-Type: multipart/mixed; boundary=b\n\n", b"--b\n"),
 ])  # fmt: skip
-def test_a_long_head_and_many_boundaries_take_little_memory(read, before, piece):
+def test_a_long_head_and_many_boundaries_or_runs_take_little_memory(read, before, piece):
     data = before + piece * ((4 << 20) // len(piece)) + b"\nX-Status: A\n\nx"
     assert memory_of(read, data)[1] < 20 * len(data)

@@ -144,7 +144,6 @@ def test_lines_that_are_no_model_are_refused():
         ([HEADER, TOKEN, {**MESSAGE, "told": None}], "told: None is neither true nor false"),
         ([HEADER, TOKEN, MESSAGE], "x: cut off, because the last line is not"),
         ([HEADER, END, TOKEN], "line 3: a line behind the last"),
-        ([HEADER, 7], "line 2: "),
         ([HEADER, {"token": 7}], "line 2: 7 is not text"),
         ([HEADER, {"token": "a" * 70_000}], "line 2: a token of more than 65,536 bytes"),
         ([HEADER, {**TOKEN, "group": "x"}], "line 2: group: 'x' is none of text, route"),
