@@ -7,13 +7,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB
 
 import nbspam
 from nbspam.classifier.estimator import TextClassifier
+from nbspam.evaluation.judging import judge_folds
+from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.items import Item
 from support import examples
 
 # Six texts; the query `apple`.  Documents of a class that hold a token, of 3 each:
@@ -155,13 +158,54 @@ def corpora(draw):
     return found, y[:n_docs], float(rng.choice([0.01, 0.5, 1.0, 3.0]))
 
 
+def _oracle(train, y, asked, alpha):
+    """Return scikit-learn's P(class given text), shape (n_texts, n_classes)."""
+    words = CountVectorizer(token_pattern=r"\S+")
+    model = BernoulliNB(alpha=alpha).fit(words.fit_transform(train), y)
+    return model.predict_proba(words.transform(asked))
+
+
 @given(corpora())
 @examples(60)
 def test_bernoulli_gives_scikit_learns_probabilities(corpus):
     found, y, alpha = corpus
     asked = [*found, "a b b c unheard", "z z z"]
     ours = TextClassifier(model="bernoulli", alpha=alpha).fit(found, y).predict_proba(asked)
-    words = CountVectorizer(token_pattern=r"\S+")
-    theirs = BernoulliNB(alpha=alpha).fit(words.fit_transform(found), y)
-    expected = theirs.predict_proba(words.transform(asked))
-    np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(ours, _oracle(found, y, asked, alpha), rtol=1e-9, atol=1e-12)
+
+
+@given(corpora())
+@examples(30)
+def test_bernoulli_learns_on_to_scikit_learns_probabilities(corpus):
+    found, y, alpha = corpus
+    found = [f"{text} number{n}" for n, text in enumerate(found)]  # a known text is not learned
+    names = [f"class{k}" for k in y]
+    half = max(len(found) // 2, len(set(names)))
+    pairs = list(zip(found, names, strict=True))
+    asked = [*found, "a b b c unheard"]
+
+    model = nbspam.train(pairs[:half], model="bernoulli", alpha=alpha)
+    model.update(pairs[half:])
+    ours = [list(model.classify(text).posterior.values()) for text in asked]
+
+    np.testing.assert_allclose(ours, _oracle(found, y, asked, alpha), rtol=1e-9, atol=1e-12)
+
+
+@given(corpora())
+@examples(30)
+def test_bernoulli_is_cross_validated_as_scikit_learn_would(corpus):
+    found, y, alpha = corpus
+    assume(len(set(found)) == len(found))  # equal ones are in one fold
+    settings = chosen_settings(SettingsChoices(model="bernoulli", alpha=alpha), is_text=True)
+    items = [
+        Item(str(n), f"class{k}", text.encode(), is_text=True)
+        for n, (text, k) in enumerate(zip(found, y, strict=True))
+    ]
+
+    trial = judge_folds(items, settings, 2, seed=0)
+
+    for fold in (0, 1):
+        rest, of = np.flatnonzero(trial.fold != fold), np.flatnonzero(trial.fold == fold)
+        train, asked = ([found[n] for n in rows] for rows in (rest, of))
+        oracle = _oracle(train, y[rest], asked, alpha)
+        np.testing.assert_allclose(trial.probability[of], oracle, rtol=1e-9, atol=1e-12)
