@@ -259,6 +259,27 @@ def test_three_coins_reach_the_textbooks_estimates_from_each_start(Model, start,
     assert (prior[0], *(heads / prior)) == pytest.approx(end, abs=5e-5)
 
 
+def test_missing_cells_are_completed_as_an_oracle_completes_them():
+    """Two dependent columns: the most likely joint table, by EM on a dict of four cells."""
+    rows = [(0, 0)] * 8 + [(1, 1)] * 5 + [(1, 0)] + [(None, 1)] * 6 + [(0, None)] * 4
+    p = dict.fromkeys(product((0, 1), repeat=2), 0.25)
+    for _ in range(500):
+        counts = dict.fromkeys(p, 0.0)
+        for row in rows:
+            ways = [w for w in p if all(v in (None, c) for v, c in zip(row, w, strict=True))]
+            for way in ways:
+                counts[way] += p[way] / sum(p[w] for w in ways)
+        p = {way: n / len(rows) for way, n in counts.items()}
+
+    X, y = np.array(rows, float), np.zeros(len(rows), int)
+    how = {"levels": [2, 2], "structure": [[], [0], []]}
+    like = BayesianNetwork(estimate="mle", **how)
+    data = em.completions(like, X, y, np.arange(1), np.ones(24), np.array([2, 2]))
+    fit = complete(BayesianNetwork(**how).fit(X, y), data, LONG)
+    found = np.exp(fit.model.predict_joint_log_proba(np.array(list(p), float))[:, 0])
+    np.testing.assert_allclose(found, list(p.values()), atol=1e-5)
+
+
 def test_a_component_cannot_shrink_to_a_point():
     X = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
     data = unlabelled(GaussianNB(ddof=0), X)
