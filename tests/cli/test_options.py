@@ -122,7 +122,9 @@ def test_options_win_over_the_environment_and_that_over_the_file(
     assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
     assert nbspam("classify", "--fp-cost", "1e9", stdin=SPAM)[1].startswith("ham")
     monkeypatch.setenv("NBSPAM_CLASSIFY_PRIOR", "spam=1e-9")
-    assert nbspam("classify", stdin=SPAM)[1].startswith("ham")
+    for value, shown in (("1", "{"), ("0", "ham")):
+        monkeypatch.setenv("NBSPAM_CLASSIFY_JSON", value)
+        assert nbspam("classify", stdin=SPAM)[1].startswith(shown)
     monkeypatch.setenv("NBSPAM_TRAIN_ALPHA", "much")
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
     # Options that turn a default off can be set.
