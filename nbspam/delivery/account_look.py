@@ -181,10 +181,10 @@ class AccountMemory:
         UIDs are 0 if the folder was numbered again.
         """
         question = (
-            "SELECT iif(validity = ?2, uid, 0), digest FROM uids"
-            " WHERE account = ?1 AND folder = ?3 AND validity != 0 ORDER BY 1"
+            "WITH own AS (SELECT * FROM uids WHERE account = ? AND folder = ? AND validity != 0)"
+            " SELECT iif(validity = ?, uid, 0), digest FROM own ORDER BY 1"
         )
-        rows = self._rows(question, validity, folder)
+        rows = self._rows(question, folder, validity)
         return np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def note(
