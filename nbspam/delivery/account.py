@@ -102,7 +102,8 @@ class AccountSorter:
         self._look.note(self.day)
         self._settle(self._needs[Need.NOTHING])
         self.memory.forget_gone(self.day)
-        self.report.skipped += (Skipped(str(u), why) for u, why in self.session.refused.items())
+        refused = self.session.refused.items()
+        self.report.skipped += [Skipped(str(url), why) for url, why in refused]
 
     # ---- looking ----
 

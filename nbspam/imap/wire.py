@@ -28,7 +28,7 @@ MOST_BYTES = 80 << 20  # of one answer: a message of 64 MB, and what stands arou
 MOST_LINES = 300_000  # of one answer
 _LONGEST_LINE = 1 << 20  # a list of 90,000 UIDs
 _STEP = 1 << 18
-_MOST_PLACED = 256  # messages that are ever moved together
+_MOST_PLACED = 256  # messages that are moved together: `session.FETCHED_MESSAGES`
 _WITHOUT_UID = re.compile(rb"\d+ \((?!.*\bUID )", re.IGNORECASE | re.DOTALL)  # a FETCH
 # Its warnings about answers that are not ASCII would be lines among our own.
 logging.getLogger("imapclient").addHandler(logging.NullHandler())

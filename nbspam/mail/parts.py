@@ -262,10 +262,10 @@ class Parts:
             if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _HTML_RANK if is_html else _PLAIN_RANK
                 rank = SHOWN_BY_SOME if kind in _BY_SOME else rank
+            branches = part.branches if rank else ()
             if parameters.get("delsp", b"").lower() == b"yes" and not is_html:
                 text = headers.with_line_feeds(body.decoded())
                 data, encoding = _SOFT_BREAK.sub(b"", text), b""
-            branches = part.branches if rank else ()
             self.add_text(data, is_html, encoding, body.charset, rank, branches)
 
     def unwrapped(self, body: _Body) -> list[bytes]:

@@ -507,7 +507,8 @@ def _tokens_of(spelling: bytes) -> list[definition.Token]:
     parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
     words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
-        origins, words = tuple(map(definition.pair_origin, origins)), [b" ".join(words)]
+        pair = b" ".join(words)
+        return [definition.Token(definition.pair_origin(origin), pair) for origin in origins]
     return [definition.Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
 
 
