@@ -47,7 +47,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
     whose effect and before whose answer, the connection ends.  cut_bytes: of answers that are sent
     before the next connection ends.
     answers: by command, what is answered instead of doing it.  refused: parts of messages, by UID,
-    that no FETCH gets; breaks: it ends the connection.
+    that no FETCH gets; breaks: it ends the connection, "silent": which says nothing any more.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -288,6 +288,8 @@ class ImapHandler(socketserver.StreamRequestHandler):
         out = []
         for number, message in self.chosen(words):
             if self.server.refused.get(message.uid, "?") in words:
+                if self.server.breaks == "silent":
+                    self.rfile.readline()
                 if self.server.breaks:
                     raise CutError
                 return b"".join(out), "NO [SERVERBUG] broken"

@@ -37,7 +37,7 @@ class AccountRefusedError(InputError):
 
 
 class BrokenError(LostError):
-    """A connection that has ended, or makes no sense any more, within an answer."""
+    """A connection that has ended, is silent, or makes no sense any more, within an answer."""
 
 
 @contextmanager
@@ -108,8 +108,7 @@ def _trouble(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
         ):
             return _refusal(url, what, folder, error)
         case OSError() | imaplib.IMAP4.error():
-            lost = LostError if NOTHING_SAID in str(error) else BrokenError
-            return lost(
+            return BrokenError(
                 f"{url.account}: connection lost ({_first_line(error)}); nothing is lost, try"
                 " again later"
             )

@@ -20,7 +20,7 @@ from fake_imap import AFTER, PASSWORD, FakeFolder, ImapHandler, fake_server
 from maildirs import ham, spam
 from nbspam.delivery import account, account_look, account_setup
 from nbspam.errors import InputError, LostError
-from nbspam.imap import accounts, session
+from nbspam.imap import accounts, session, wire
 from nbspam.imap.troubles import AccountRefusedError
 from nbspam.mail.addresses import change_lists, sender_of
 from nbspam.server import watch
@@ -537,12 +537,22 @@ def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(comman
     assert (box.sort().skipped, box.where()["INBOX"]) == ([], H[:3])
 
 
-@pytest.mark.parametrize("part", ["RFC822.SIZE", "BODY.PEEK[]"])
-@pytest.mark.parametrize("breaks", [False, True])
-def test_a_message_that_is_not_shown_is_named_and_the_rest_goes_on(part, breaks, box, monkeypatch):
+@pytest.mark.parametrize(
+    ("part", "breaks", "why"),
+    [
+        ("RFC822.SIZE", False, "(fetch failed: [SERVERBUG] broken)"),
+        ("BODY.PEEK[]", False, "(fetch failed: [SERVERBUG] broken)"),
+        ("RFC822.SIZE", True, "closed by the server), twice; look"),
+        ("BODY.PEEK[]", True, "closed by the server), twice; look"),
+        ("BODY.PEEK[]", "silent", "nothing is said), twice; look"),
+    ],
+)
+def test_a_message_that_is_not_shown_is_named_and_the_rest_goes_on(
+    part, breaks, why, box, monkeypatch
+):
     box.put("INBOX", S[0], *H[:3], S[1])
     box.server.refused, box.server.breaks = {3: part}, breaks
-    why = "closed by the server), twice; look" if breaks else "(fetch failed: [SERVERBUG] broken)"
+    monkeypatch.setattr(wire, "SILENCE_SECONDS", 0.5)
     for learned in ([], ["ham"]):
         report = box.sort()
         assert report.learned == learned
