@@ -30,8 +30,9 @@ _TELLING_OR_END = re.compile(
     rb"\n(?:([CcMmSs](?i:ontent-(?:type|transfer-encoding|disposition)|essage-id|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)|(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:))"
 )
-# Groups that can match in part are not possessive: Python before 3.11.5 does not undo the partial
-# match.  They are bounded, because a greedy group takes memory for every repetition.
+# Python before 3.11.5 does not undo the partial match of a possessive group.  So a group that can
+# match in part is greedy, and bounded, because each repetition takes memory; or its last
+# alternative is `(?!)`, which never matches, and is tried where the repetition began.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 # The text may contain question marks, though RFC 2047 forbids them; without it is found faster.

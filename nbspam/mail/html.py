@@ -42,8 +42,9 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 _PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
 _LINK_FIRST = re.compile(
     rb'((?:a|img) (href|src))="([^"]*+)"'
-    rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+")*+'  # idle, as below
-    rb'(?: alt="([^"]*+)")?+'
+    # Idle attributes, as below.
+    rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+"|(?!))*+'
+    rb'(?: alt="([^"]*+)")?'
 )
 _LINKS = frozenset(b"href xlink:href src srcset action formaction background data poster".split())
 # As numbers, because `in` first tries to take bytes for a number: see `headers.CR`.
@@ -52,7 +53,7 @@ _HARD_SPACE = "\xa0".encode()
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
-_ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc]))*+%3[Cc][^\"'`<>]*+)[\"'`]")
+_ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc])|(?!))*+%3[Cc][^\"'`<>]*+)[\"'`]")
 _DECODERS = (b"atob", b"unescape", b"decodeURI")
 _FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
 _LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number of 4,301 digits

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 # Such a line is searched first, because single bytes are found quickly and M is rare.
 _FULL_LINE = re.compile(rb"M(?<=\nM)[ -`]{60,61}\n")
 _UUENCODED = re.compile(
-    rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
+    rb"^begin [0-7]{3,4} (.{1,200})\n"
+    rb"(?:M[ -`]{60,61}\n|(?!))++(?:[ -`]{1,61}\n|(?!)){0,2}+(?:end\n)?",
     re.MULTILINE,
 )
 # No browser lets a page declare UTF-7, in which markup is hidden, or UTF-16 in letters of ASCII.

@@ -226,7 +226,7 @@ def _change_by_all(xml: bytes) -> Change:
 # the reader of looks above.  What is not sure is unknown, and hides nothing.
 
 _UNKNOWN = b"?"  # a colour
-_RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+)*+)")
+_RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+|(?!))*+)")
 _MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
 
 Box = tuple[float, ...]  # left, top, right and bottom, in units of a slide
@@ -380,8 +380,8 @@ _MAX_COLUMNS = 100  # ranges of them
 _FONT_SIZE = re.compile(rb'<sz val="(\d{1,4}(?:\.\d{1,9})?)"')
 # A row to the next one, and cells of some formats or columns, each to the next cell or row.
 _HIDDEN_CELLS = (
-    rb'<(?:row\b[^<>]*?\b(?:hidden="(?:1|true)"|ht="0")[^<]*+(?:<(?!row\b)[^<]*+)*+'
-    rb'|c\b(?=[^<>]*?\b(?:s="(?:%b)"|r="(?:%b)\d))[^<]*+(?:<(?!c\b|row\b)[^<]*+)*+)'
+    rb'<(?:row\b[^<>]*?\b(?:hidden="(?:1|true)"|ht="0")[^<]*+(?:<(?!row\b)[^<]*+|(?!))*+'
+    rb'|c\b(?=[^<>]*?\b(?:s="(?:%b)"|r="(?:%b)\d))[^<]*+(?:<(?!c\b|row\b)[^<]*+|(?!))*+)'
 )
 
 

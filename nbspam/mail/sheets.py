@@ -77,7 +77,7 @@ _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
 _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.
-_STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+)++")
+_STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+|(?!))++")
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
 _BOUND = re.compile(rb"(min|max)-")
 # Features of the screen: numbers, and words.

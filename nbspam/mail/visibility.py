@@ -396,7 +396,7 @@ def look_of(parent: Look, style: Style) -> Look:
 # The text that a rule puts into elements: its most parts, and where they stand.
 _MAX_PARTS = 200
 _CONTENT = re.compile(
-    rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"'])*+)", re.IGNORECASE
+    rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"']|(?!))*+)", re.IGNORECASE
 )
 _CONTENT_PART = re.compile(rb"\"([^\"]*)\"|'([^']*)'|attr\(\s*([\w-]+)\s*\)", re.IGNORECASE)
 GeneratedParts = tuple[tuple[bytes, bytes], ...]  # texts, and names of attributes that have texts

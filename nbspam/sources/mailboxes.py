@@ -41,7 +41,7 @@ _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
 # expression, which takes long, stands a mark that few messages have.
 _DELETED = b"\nX-Mozilla-Status: ", rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
-_LINES_UNTIL = rb"(?:(?!%b)[^\r\n]++\r?\n)*+%b"
+_LINES_UNTIL = rb"(?:(?!%b)[^\r\n]++\r?\n|(?!))*+%b"
 _MARKED = b"\nX-Status: ", _LINES_UNTIL % (2 * (rb"X-Status: [A-Z]*D",))
 _FOLDER_DATA = b" FOLDER INTERNAL DATA", _LINES_UNTIL % (2 * (b"Subject: DON'T DELETE THIS",))
 # The labels that Google's export of Gmail ("Takeout") writes before a message, in the language of
