@@ -509,6 +509,7 @@ def cluster_command(
     from nbspam.cli.training import items_for_em
     from nbspam.models.em import stopping
 
+    output.refuse_two({"--number": output.is_named("number"), "--assignments": form.assignments})
     for name in ("restarts", "seed"):
         if start is not None and output.is_named(name):
             raise UsageError(f"--{name}: EM starts from --start; leave out one")

@@ -125,6 +125,7 @@ def table_explain_command(
     output.refuse_two({"--brief": form.brief, "--json": form.as_json})
     output.refuse_two({"--report": form.report is not None, "--factors": factors})
     output.refuse_two({"--brief": form.brief, "--factors": factors})
+    output.refuse_two({"--number": output.is_named("number"), "--factors": factors})
     asked = inputs.asked_model(question)
     return _print_factors(asked, form) if factors else judging.print_explanations(asked, form)
 

@@ -283,8 +283,8 @@ def _position(schema: Schema, option: str, column: str) -> int | str:
     names = [each.name for each in schema.columns if each.n_values]
     if column in names:
         return schema.names.index(column)
-    if option == "root" and column == "all":
-        return column
+    if not names or (option == "root" and column == "all"):
+        return column  # a model without categories refuses the option itself
     wrong = "holds numbers" if column in schema.names[:-1] else "no such column"
     raise UsageError(f"--{option} {column}: {wrong}; choose from {', '.join(names)}")
 

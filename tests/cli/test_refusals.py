@@ -106,6 +106,9 @@ compare gone --against --pairs --report page.pdf | --report page.pdf: not a name
 explain gone --report no/page.html | --report no/page.html: there is no folder no
 table explain gone --factors --report a.html | --report and --factors: two forms of answer
 explain gone --brief --json | --brief and --json: two forms of answer
+table explain gone --factors -n 3 | --number and --factors: two forms of answer
+cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
+table cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against "'" | give options of `nbspam train`
@@ -174,7 +177,7 @@ table query -m other.json | not a network
 table query -m round.json | round.json: its arrows lead round in a circle; remove one
 table train $MELONS --target 好瓜 --model tan --criterion aic -m $OTHER | --criterion
 table train $LIHANG --target Y --model aode --order 2 -m $OTHER | --order: --model aode has no such
-table train $LIHANG --target Y --model aode --root X1 -m $OTHER | --root: --model aode has no such
+table train $LIHANG --target Y --drop X2 --model multinomial --root X1 -m $OTHER | has no such
 table train $LIHANG --target Y --model tan --root d -m $OTHER | --root d: no such column; choose
 table train $MELONS --target 好瓜 --model network --max-parents 0 -m $OTHER | max-parents
 
