@@ -191,7 +191,8 @@ def read_cells(
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):
             raise ValueError(
-                f"row {number}: more cells ({len(cells)}) than columns ({len(header)}); correct it"
+                f"row {number}: more cells ({len(cells)}) than columns"
+                f" ({len(header)}: {files.listed(header)}); correct it, or the row of names"
             )
         listener.row(cells)
         yield dict(zip(header, map(str.strip, cells), strict=False))

@@ -260,7 +260,8 @@ def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:
 
     near = get_close_matches(_fold(wanted), map(_fold, names), 1)
     meant = f"did you mean {next(n for n in names if _fold(n) == near[0])!r}? " if near else ""
-    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {files.listed(names)}")
+    only = " (cells are separated by , ; | or tabs)" if len(names) == 1 else ""
+    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {files.listed(names)}{only}")
 
 
 def no_text_column(names: Sequence[str]) -> ValueError:

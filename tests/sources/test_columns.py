@@ -78,6 +78,7 @@ LEARNT = "no column 'body', which the model has learned from; there are: title, 
     ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
     (TABLE, {"text": ("title",), "label": "title"}, "column 'title' is named for classes"),
     ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
+    ("a b\n1 2\n", {"label": "b"}, "no column 'b'; there are: a b .cells are separated by"),
     (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
 ])  # fmt: skip
 def test_a_missing_column_is_an_error_that_lists_the_others(table, wanted, message):
@@ -182,7 +183,7 @@ def test_expected_names_replace_a_missing_row_of_names():
     (b"a,a\n1,2\n", [], "two columns are called 'a'"),
     (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
     (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
-    (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2\)"),
+    (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2: a, b\)"),
     (b'[{"a": 1}, {"a": 2}]', [], "line 1: not a JSON object; write one object"),
     (b'[\n  {"a": 1}\n]', [], "line 1: not a JSON object; write one object"),
     (b"1,2,3,4\n", ["a", "b"], "the first row has 4 cells, and none names a column"),
