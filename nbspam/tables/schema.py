@@ -206,28 +206,16 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
 
 
 def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
-    """Yield a warning for each column that numbers the rows, or seems to hold numbers.
+    """Yield a warning for each column that tells the rows apart, or seems to hold numbers.
 
-    A column from which nothing can be learned, because it numbers the rows, has a different whole
-    number in every row, in ascending order or under a name like id.  Categories that seem to be
-    numbers are written as people do, or are many numbers and few other cells.  said: columns that
-    the user said what to take for.
+    Nothing can be learned from a column that has another value in every row and no measures.
+    Categories that seem to be numbers are written as people do, or are many numbers and few
+    other cells.  said: columns that the user said what to take for.
     """
-    columns = [column for column in schema.columns if column.name not in said]
-    for column in columns if len(records) >= _FEWEST_NUMBERED else ():
-        cells = (record.cells.get(column.name, "") for record in records)
-        if not all(map(_WHOLE.fullmatch, cells)):
+    for column in schema.columns:
+        if column.name in said:
             continue
-        numbers = [int(record.cells[column.name]) for record in records]
-        are_ascending = all(a < b for a, b in pairwise(numbers))
-        if are_ascending or (len(set(numbers)) == len(numbers) and _ID.search(column.name)):
-            shell = quote(column.name)
-            yield (
-                f"column {column.name!r} numbers the rows: --drop {shell} leaves it out, and"
-                f" --id-column {shell} names the rows by it"
-            )
-    for column in columns:
-        levels = column.levels or ()
+        levels, shell = column.levels or (), quote(column.name)
         others = [level for level in levels if not is_number_cell(level)]
         n_numbers = len(levels) - len(others)
         are_written = all(map(_WRITTEN.fullmatch, levels))
@@ -236,6 +224,21 @@ def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str])
                 f"column {column.name!r} is taken for categories because of {others[0][:40]!r}:"
                 " write numbers as in 1234.5, and leave unknown ones empty"
             )
+        elif len(others) == len(records) >= _FEWEST_NUMBERED or _numbers_rows(records, column):
+            yield (
+                f"column {column.name!r} only tells the rows apart: --drop {shell} leaves it out,"
+                f" and --id-column {shell} names the rows by it"
+            )
+
+
+def _numbers_rows(records: Sequence[Record], column: Column) -> bool:
+    """Return whether a column has whole numbers in ascending order, or under a name like id."""
+    cells = (record.cells.get(column.name, "") for record in records)
+    if len(records) < _FEWEST_NUMBERED or not all(map(_WHOLE.fullmatch, cells)):
+        return False
+    numbers = [int(record.cells[column.name]) for record in records]
+    is_id = len(set(numbers)) == len(numbers) and bool(_ID.search(column.name))
+    return is_id or all(a < b for a, b in pairwise(numbers))
 
 
 def constant_numbers(table: Table) -> Iterator[str]:

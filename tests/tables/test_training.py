@@ -32,13 +32,14 @@ def read(text, **options):
     ("customerId", [*range(19, 0, -1), 20], True), ("width", [*range(19, 0, -1), 20], False),
     ("id", [*range(19), 3], False), ("id", [n / 2 for n in range(20)], False),
     ("id", [*range(19), ""], False),
+    ("姓名", [*"张abcdefghi"], True), ("姓名", [*"张abcdefghh"], False),
     ("编号", range(1, 11), True),  # ten numbers or fewer are taken for categories
 ])  # fmt: skip
 def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_named):
     shell = quote(name)
     said = (
-        f"column {name!r} numbers the rows: --drop {shell} leaves it out, and --id-column {shell}"
-        " names the rows by it"
+        f"column {name!r} only tells the rows apart: --drop {shell} leaves it out, and"
+        f" --id-column {shell} names the rows by it"
     )
     rows = "".join(f"{n},{'no' if i < 9 else 'yes'},{i / 7}\n" for i, n in enumerate(numbers))
     assert read(f"{name},y,size\n{rows}").notes == ((said,) if is_named else ())

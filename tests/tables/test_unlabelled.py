@@ -214,7 +214,7 @@ def test_columns_that_number_the_rows_or_are_no_numbers_are_named_before_cluster
     status, out, err = table("cluster", "-k", "2", stdin=b"id,x,y\n" + rows)
     assert (status, out.count("\n")) == (0, 3)
     numbered, written = err.splitlines()
-    assert "column 'id' numbers the rows: --drop id leaves it out" in numbered
+    assert "column 'id' only tells the rows apart: --drop id leaves" in numbered
     assert "column 'x' is taken for categories because of '1,5'" in written
 
 
