@@ -95,14 +95,14 @@ class TableClassifier(verdicts.AnyClassifier):
                 " for or against it; see its probabilities by --factors"
             )
         X = coded([given], self.schema).X[0]
-        joint = self.joint_by_steps(X)
-        towards, against = two_likeliest(joint[-1])
-        evidence, constant = self._parts(X, joint, towards, against)
+        joint = self.joint_of_row(X)
+        towards, against = two_likeliest(joint)
+        evidence, constant = self.reasons(X, towards, against)
         return verdicts.Explanation(
-            self.verdict(given.name, self.joint_of_row(X), rule),
+            self.verdict(given.name, joint, rule),
             self.classes[towards],
             self.classes[against],
-            verdicts.shares_by_chain(joint[-1:], towards, against)[1],  # log-odds of the whole row
+            float(joint[towards] - joint[against]),
             constant,
             evidence,
         )
@@ -116,19 +116,14 @@ class TableClassifier(verdicts.AnyClassifier):
 
         document: (n_columns,), the values of a row.  The strongest come first.
         """
-        return self._parts(document, self.joint_by_steps(document), towards, against)
-
-    def _parts(
-        self, X: Floats, joint: Floats, towards: int, against: int
-    ) -> verdicts.LogOddsParts:
-        """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
+        joint = self.joint_by_steps(document)
         shares, constant = verdicts.shares_by_chain(joint, towards, against)
         n_values, first = self.schema.n_values, self.schema.entries.start
-        known = np.flatnonzero(~np.isnan(X)).tolist()
+        known = np.flatnonzero(~np.isnan(document)).tolist()
         evidence: list[verdicts.Evidence] = []
-        for column, text, share in zip(known, self.values(X), shares.tolist(), strict=True):
+        for column, text, share in zip(known, self.values(document), shares.tolist(), strict=True):
             kind = "category" if n_values[column] else "number"
-            value = int(X[column]) if n_values[column] else 0
+            value = int(document[column]) if n_values[column] else 0
             counts = self.counts[:, first[column] + value]
             evidence.append(verdicts.Evidence(text, share, kind, tuple(counts.tolist())))
         order = np.argsort(-np.abs(shares), kind="stable").tolist()

@@ -185,6 +185,11 @@ def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probabilit
         np.testing.assert_allclose(joint, answer.joint)
         assert len(found.values) == len(found.log_factors)
 
+    table = read("a,b,y\n1,1,no\n2,2,yes\n2,2,yes\n").table
+    unsmoothed = train_table(table, TableSettings("y", parameters={"estimate": "mle"}))
+    explained = unsmoothed.explain(Record("impossible in both classes", {"a": "1", "b": "2"}))
+    assert (explained.towards, explained.score) == ("yes", pytest.approx(np.log(2)))  # the prior
+
 
 def test_a_column_of_numbers_counts_its_known_cells():
     rows = [*melons(), Record("x", {**melons()[0].cells, "密度": "?"})]
