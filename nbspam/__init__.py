@@ -15,6 +15,7 @@ TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes m
 if TYPE_CHECKING:
     from typing import Any
 
+    from nbspam import models as models
     from nbspam.classifier.estimator import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
     from nbspam.evaluation.result import cross_validate as cross_validate
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 _LIBRARY = ("train", "load", "Model", "vectorize", "cluster", "query")
 _HOME = {
     **dict.fromkeys(_LIBRARY, "nbspam.store.library"),
+    "models": "nbspam.models",
     "cross_validate": "nbspam.evaluation.result",
     "TextClassifier": "nbspam.classifier.estimator",
     "Item": "nbspam.sources.items",
@@ -48,7 +50,8 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOME[name]), name)
+    module = import_module(_HOME[name])
+    return module if name == "models" else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -39,7 +39,7 @@ from nbspam.store.tables import StoredTable, model_with_messages
 from nbspam.tables.classifier import Factors, TableClassifier, estimate_rows, estimated, factors
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
-from nbspam.workers import Workers
+from nbspam.workers import Workers, workers_of
 
 if TYPE_CHECKING:
     from nbspam.models.em import Step
@@ -267,8 +267,6 @@ def train(
         raise UsageError("structure: for the network of a table; give target too")
     if em and unlabelled is None:
         raise UsageError("em: for rows that lack a class; give texts as unlabelled")
-    from nbspam.workers import workers_of
-
     with workers_of(engine, jobs) as workers:
         if unlabelled is None:
             return _trained_on_documents(given, chosen, sent, bounds, workers, _day(day))
