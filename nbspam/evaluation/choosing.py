@@ -47,7 +47,7 @@ class Comparison:
     n_docs: int
     n_folds: int
     differences: tuple[Difference, ...]  # of measures of which less is better
-    only_first_right: int  # documents
+    only_first_right: int  # documents; copies of a message, which agree, count once
     only_second_right: int
     p_value: float  # of these two counts, by the two-sided `sign_test`
 
@@ -61,9 +61,9 @@ def compare(first: Trial, second: Trial) -> Comparison:
             " of mail, which as texts are none, with one --preset"
         )
     folds = [np.flatnonzero(first.fold == number) for number in np.unique(first.fold)]
-    first_right, second_right = (trial.answers()[0] == trial.y for trial in (first, second))
-    only_first = int(np.count_nonzero(first_right & ~second_right))
-    only_second = int(np.count_nonzero(second_right & ~first_right))
+    a, b = (trial.answers()[0] == trial.y for trial in (first, second))
+    digests = np.arange(len(a)) if first.digests is None else first.digests
+    only_first, only_second = (len(np.unique(digests[only])) for only in (a & ~b, b & ~a))
     return Comparison(
         len(first.y),
         len(folds),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import ArrayLike, Booleans, Floats, Integers
+from nbspam.arrays import ArrayLike, Booleans, Floats, Integers, Keys
 from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import ClassificationReport, bootstrap_interval, confusion_matrix
@@ -219,6 +219,7 @@ class Trial:
     smaller: tuple[SmallerModelResult, ...] = ()  # for a learning curve
     skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
     is_known: Booleans | None = None  # (n_docs,) whether the model had learned each document
+    digests: Keys | None = None  # (n_docs,) copies of a message have the same; None: no copies
 
     @property
     def n_known(self) -> int:

@@ -124,6 +124,7 @@ def unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
         assumed_prior(class_count, settings),
         data.names,
         settings.noun,
+        digests=data.digests,
     )
 
 

@@ -264,7 +264,7 @@ class Statistics:
         Raises DataError, see `union_of_labels`.
         """
         classes = union_of_labels(self.classes, other.classes)
-        return type(self)(classes, self._added(self._over(classes), other._over(classes), sign))
+        return type(self)(classes, self._added(self.over(classes), other.over(classes), sign))
 
     def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
         """Return the sums or differences of sums over the same classes."""
@@ -286,12 +286,7 @@ class Statistics:
     def _counts(self) -> Sums:
         return {name: self.sums[name] for name in self.sums if name not in self.not_counts}
 
-    def seen(self) -> Self:
-        """Return these statistics without the classes of which nothing is left."""
-        classes = self.classes[self.sums["class_count_"] > 0]
-        return type(self)(classes, self._over(classes))
-
-    def _over(self, classes: Labels) -> Sums:
+    def over(self, classes: Labels) -> Sums:
         """Return the sums of these classes; they lack none of self.classes that has documents."""
         if len(classes) == len(self.classes):
             return self.sums
@@ -460,12 +455,13 @@ class Estimator(Scored):
 
     def forget_empty_classes(self) -> Self:
         """Forget the classes of which un-learning left no documents; DataError if that is all."""
-        left = self._learnt().seen()
-        if not len(left.classes):
+        learnt = self._learnt()
+        left = learnt.classes[learnt.sums["class_count_"] > 0]
+        if not len(left):
             raise DataError(
                 f"{self._at('forget_empty_classes')}: no documents are left; fit a new model"
             )
-        return self._become(left)
+        return self._become(self._statistics(left, learnt.over(left)))
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None

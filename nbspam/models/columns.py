@@ -367,11 +367,12 @@ class DistinctRows(Statistics):
 
     not_counts = ("rows_",)
 
-    def _over(self, classes: Labels) -> Sums:
+    def over(self, classes: Labels) -> Sums:
+        """Return the sums of these classes; see `Statistics`."""
         counts = Statistics(self.classes, {"class_count_": self.sums["class_count_"]})
         rows = self.sums["rows_"].copy()
         rows[:, -1] = np.searchsorted(classes, self.classes)[rows[:, -1]]
-        return {**self.sums, **counts._over(classes), "rows_": rows}
+        return {**self.sums, **counts.over(classes), "rows_": rows}
 
     def _added(self, mine: Sums, theirs: Sums, sign: int) -> dict[str, Array]:
         rows = np.concatenate([mine["rows_"], theirs["rows_"]])

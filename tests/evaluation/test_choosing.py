@@ -41,6 +41,8 @@ def test_a_comparison_by_hand():
     assert differences["cost"][1:] == (3, 1, 2, 1, 0)
     assert (comparison.only_first_right, comparison.only_second_right) == (1, 2)
     assert comparison.p_value == 1.0
+    copied = replace(first, digests=np.array([5, 1, 2, 5, 3, 4]))  # filed as ham, and as spam
+    assert compare(copied, second).only_second_right == 1
 
 
 def test_three_classes_have_neither_false_positives_nor_a_ranking():
