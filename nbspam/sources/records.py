@@ -186,7 +186,7 @@ def read_cells(
         header, rows = _standing_in(len(first), names), chain([first], rows)
     while has_names and any(header) and not header[-1]:
         header.pop()  # an empty column, as spreadsheets write them
-    check_distinct(header)
+    check_distinct(header, "rename one, or begin the table with a row of names")
     listener.table(first if has_names else None, files.NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):

@@ -232,11 +232,11 @@ def is_header_of_texts(cells: list[str], learned: files.TextColumns) -> bool:
     )
 
 
-def check_distinct(names: Iterable[str]) -> None:
-    """Raise ValueError if two columns have one name."""
+def check_distinct(names: Iterable[str], cure: str = "rename one") -> None:
+    """Raise ValueError, which says what to do, if two columns have one name."""
     for name, times in Counter(map(str.strip, names)).items():
         if times > 1:
-            raise ValueError(f"two columns are called {name!r}; rename one")
+            raise ValueError(f"two columns are called {name!r}; {cure}")
 
 
 def position(names: Sequence[str], wanted: str, why: str = "") -> int:

@@ -180,7 +180,7 @@ def test_expected_names_replace_a_missing_row_of_names():
 
 
 @pytest.mark.parametrize(("text", "names", "words"), [
-    (b"a,a\n1,2\n", [], "two columns are called 'a'"),
+    (b"a,a\n1,2\n", [], "called 'a'; rename one, or begin the table with a row of names"),
     (b"a,,,b\n1,,,2\n", [], "two columns are called ''"),
     (b"PK\3\4\x14\0\0\0a\n1\n", [], "binary data, such as a workbook"),
     (b"a,b\n1,2,3\n", [], r"row 1: more cells \(3\) than columns \(2: a, b\)"),
