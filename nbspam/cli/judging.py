@@ -215,18 +215,19 @@ def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bo
     nbspam explain message.eml
     nbspam explain --brief < message.eml
     """
-    output.check_page(form.report)
-    output.refuse_two({"--brief": form.brief, "--json": form.as_json})
-    return print_explanations(inputs.asked_model(question), form, tokens)
+    return print_explanations(question, form, tokens)
 
 
 def print_explanations(
-    asked: inputs.AskedModel, form: ExplanationForm, tokens: bool = False
+    question: inputs.Question, form: ExplanationForm, tokens: bool = False
 ) -> int:
     """Print the evidence for each answer, and write the page; return the exit status.
 
     tokens: print single tokens instead of words.
     """
+    output.check_page(form.report)
+    output.refuse_two({"--brief": form.brief, "--json": form.as_json})
+    asked = inputs.asked_model(question)
     successes = output.Successes(form.strict)
     page, given = None, asked.inputs
     if form.report is not None:

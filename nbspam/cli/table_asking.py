@@ -121,18 +121,16 @@ def table_explain_command(
     nbspam table explain rows.csv
     nbspam table explain --factors rows.csv
     """
-    output.check_page(form.report)
-    output.refuse_two({"--brief": form.brief, "--json": form.as_json})
     output.refuse_two({"--report": form.report is not None, "--factors": factors})
     output.refuse_two({"--brief": form.brief, "--factors": factors})
     output.refuse_two({"--number": output.is_named("number"), "--factors": factors})
-    asked = inputs.asked_model(question)
-    return _print_factors(asked, form) if factors else judging.print_explanations(asked, form)
+    return (_print_factors if factors else judging.print_explanations)(question, form)
 
 
-def _print_factors(asked: inputs.AskedModel, form: judging.ExplanationForm) -> int:
+def _print_factors(question: inputs.Question, form: judging.ExplanationForm) -> int:
     from nbspam.tables.classifier import factors
 
+    asked = inputs.asked_model(question)
     successes = output.Successes(form.strict)
     classifier = cast("TableClassifier", asked.classifier)
     records = cast("Iterator[Record]", asked.inputs)

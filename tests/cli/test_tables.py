@@ -180,8 +180,6 @@ REFUSED = [  # a table, options, the status, and what is said
     (NUMBERS, "--drop x", 2, ["Missing option '--target'"]),
     (RB, "--target y --model gaussian", 2, ["--model mixed"]),
     (NUMBERS, "--target y --model gaussian --discretise mdl", 2, ["leave"]),
-    (NUMBERS, "--target y --model gaussian --alpha 1", 2, ["no such"]),
-    (NUMBERS, "--target y --model tan --min-support 2", 2, ["--min-supp"]),
     (NUMBERS, "--target y --model spode --parent q", 2, ["no such column"]),
     (NUMBERS, "--target y --alpha auto", 2, ["--alpha auto"]),
     (NUMBERS, "--target y --model tan --bins 3", 2, ["--bins", "mdl"]),
