@@ -212,7 +212,9 @@ def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str])
     Categories that seem to be numbers are written as people do, or are many numbers and few
     other cells.  said: columns that the user said what to take for.
     """
-    for column in (each for each in schema.columns if each.name not in said):
+    for column in schema.columns:
+        if column.name in said:
+            continue
         levels, shell = column.levels or (), quote(column.name)
         others = [level for level in levels if not is_number_cell(level)]
         n_numbers = len(levels) - len(others)
