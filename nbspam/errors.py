@@ -83,9 +83,13 @@ def check_number(
     raise error(f"{name}: {value!r} is not {kind} {end}; give one")
 
 
-def library_error(where: str, library: str | None, extra: str) -> UsageError:
-    """Return the error to raise for a missing library, which an extra of nbspam installs."""
-    return UsageError(f"{where}: needs {library}; install it with: pip install 'nbspam[{extra}]'")
+def library_error(where: str, library: str | None, extra: str, other: str = "") -> UsageError:
+    """Return the error to raise for a missing library.
+
+    extra: of nbspam, which installs the library, or "" if none does; other: another way.
+    """
+    package = f"nbspam[{extra}]" if extra else library
+    return UsageError(f"{where}: needs {library}; install it with: pip install '{package}'{other}")
 
 
 class ModelWarning(UserWarning):

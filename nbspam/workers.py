@@ -22,7 +22,7 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from nbspam import __version__
-from nbspam.errors import NbspamError, UsageError, check_number
+from nbspam.errors import NbspamError, UsageError, check_number, library_error
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -478,8 +478,8 @@ def _meant(engine: Any, jobs: int) -> tuple[str, _Opened]:
 @contextmanager
 def _dask(engine: str, address: Any, jobs: int) -> Iterator[_Pool]:
     """Give the workers of a Dask scheduler, or of one that is started here."""
-    dask = _imported("dask", engine, "nbspam[cluster]")
-    distributed = _imported("distributed", engine, "nbspam[cluster]")
+    dask = _imported("dask", engine, "cluster")
+    distributed = _imported("distributed", engine, "cluster")
     with ExitStack() as stack:
         # Chunks go through the scheduler, so that it still has a lost worker's chunks.
         stack.enter_context(dask.config.set({_LARGE: "1 GB"}))
@@ -524,7 +524,7 @@ def _loky(jobs: int) -> Iterator[_Pool]:
 @contextmanager
 def _ray(jobs: int) -> Iterator[_Pool]:
     """Give the workers of the cluster that RAY_ADDRESS names, or of one that is started here."""
-    ray = _imported("ray", "ray", "ray")
+    ray = _imported("ray", "ray", "")
     started = not ray.is_initialized()
     ray.init(ignore_reinit_error=True, include_dashboard=False, logging_level=_SILENT)
     try:
@@ -534,14 +534,12 @@ def _ray(jobs: int) -> Iterator[_Pool]:
             ray.shutdown()
 
 
-def _imported(module: str, engine: str, package: str) -> Any:
-    """Return a module; raises UsageError.  package: what users install to have it."""
+def _imported(module: str, engine: str, extra: str) -> Any:
+    """Return a module; raises UsageError.  extra: as for `library_error`."""
     try:
         return import_module(module)
     except ImportError:
-        raise UsageError(
-            f"--engine {engine}: needs {module}; install it with: pip install '{package}'"
-        ) from None
+        raise library_error(f"--engine {engine}", module, extra) from None
 
 
 @contextmanager

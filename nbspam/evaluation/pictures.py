@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import numpy as np
 from markupsafe import Markup
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, UsageError, library_error
 from nbspam.evaluation import figures
 from nbspam.evaluation.figures import HEIGHT, WIDTH, Views, text_at
 from nbspam.printing import clipped, display_width, printable
@@ -71,10 +71,8 @@ def check_picture_path(path: str) -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise UsageError(
-            f"--plot {path}: needs matplotlib; install it with: pip install 'nbspam[plot]', or"
-            " give a name in .svg, or -"
-        ) from None
+        other = ", or give a name in .svg, or -"
+        raise library_error(f"--plot {path}", "matplotlib", "plot", other) from None
 
 
 def write(picture: ElementTree.Element, path: str) -> str | None:

@@ -14,13 +14,14 @@ import sys
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from nbspam.disk import READ_FLAGS
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, library_error
 
 
 class Compression(NamedTuple):
@@ -314,7 +315,10 @@ def read_json(path: str) -> Any:
 def read_tokens(path: str) -> list[str]:
     """Return the lines of a file of tokens that are not empty; raises InputError."""
     lines = _whole(path, "tokens", _TOKEN_BYTES).decode("utf-8-sig", "surrogateescape").split("\n")
-    return [line for line in (line.removesuffix("\r") for line in lines) if line]
+    tokens = [line for line in (line.removesuffix("\r") for line in lines) if line]
+    if not tokens:
+        raise InputError(f"{path}: no token in it; give a file with one on each line")
+    return tokens
 
 
 def _whole(path: str, what: str, most: int) -> bytes:
@@ -413,18 +417,15 @@ def _opener(path: str) -> Callable[..., Any] | None:
     if ending not in COMPRESSED:
         return None
     module = COMPRESSIONS[".gz" if ending == ".tgz" else ending].module
-    return import_module(module).open if module else _open_zstd
+    return import_module(module).open if module else partial(_open_zstd, path)
 
 
-def _open_zstd(source: BinaryIO, _: str) -> Any:
+def _open_zstd(path: str, source: BinaryIO, _: str) -> Any:
     """Return the contents of a stream of zstd, as `gzip.open` does; raises UsageError."""
     try:
         from pyarrow import CompressedInputStream, PythonFile
     except ImportError as error:
-        raise UsageError(
-            f"zstd: needs {error.name}; install it with: pip install 'nbspam[remote]',"
-            " or compress by gzip or xz"
-        ) from None
+        raise library_error(path, error.name, "remote", ", or compress by gzip or xz") from None
     return CompressedInputStream(PythonFile(source, "r"), "zstd")
 
 

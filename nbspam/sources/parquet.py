@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
-from nbspam.errors import UsageError
+from nbspam.errors import library_error
 from nbspam.sources import files
 from nbspam.sources.rows import TextRow, as_cell, check_distinct, named_places, no_text_column
 
@@ -85,9 +85,7 @@ def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise UsageError(
-            f"{path}: parquet needs {error.name}; install it with: pip install 'nbspam[remote]'"
-        ) from None
+        raise library_error(path, error.name, "remote") from None
     try:
         size = stream.seek(0, os.SEEK_END)
         yield _OpenFile(size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))

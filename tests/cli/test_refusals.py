@@ -286,6 +286,7 @@ train $FOLDER --min-df 99 -m $OTHER | no token is in enough messages; lower --mi
 train $FOLDER --alpha 1e19 -m $OTHER | not written (settings: alpha: 1e+19); use smaller numbers
 table train huge.csv --target y --model multinomial -m $OTHER | feature_count_: out of range); use
 train $TEXTS --model bernoulli --vocabulary gone -m $OTHER | give a file of tokens
+train $TEXTS --model bernoulli --vocabulary blank -m $OTHER | blank: no token in it
 table train $LIHANG --target Y --structure gone -m $OTHER | gone: No such file
 train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
 train $ROWS --label-column class | X1, X2
@@ -337,6 +338,7 @@ FILES = {
     "listed": b"given.csv\0",
     "twice": b"a\na\n",
     "halved": b"2g:half\n",
+    "blank": b"\n",
     # structures
     "graph": b'{"Y": ["X1"]}',
     "no-column": b'[["size", "Y"]]',

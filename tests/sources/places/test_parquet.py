@@ -216,7 +216,7 @@ def test_what_expands_without_end_is_refused(monkeypatch, nbspam, trained, tmp_p
 
 def test_without_pyarrow_one_line_names_the_extra(monkeypatch, nbspam, trained, mail):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    said = f"{mail}: parquet needs pyarrow; install it with: pip install 'nbspam[remote]'"
+    said = f"{mail}: needs pyarrow; install it with: pip install 'nbspam[remote]'"
     assert complains(nbspam("classify", mail), 2, said)
 
 
@@ -287,5 +287,5 @@ def test_what_is_packed_by_zstd_is_read_if_it_is_whole(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"mail.mbox.zst: damaged \("):
         read(path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"zstd: needs pyarrow; install it with: pip install"):
+    with pytest.raises(UsageError, match=r"mbox.zst: needs pyarrow; install it with: pip install"):
         read(path)
