@@ -245,6 +245,15 @@ class BernoulliNB(LinearModel):
         if self.beta is not None and (self.alpha == "auto" or np.size(self.beta) != 2):
             raise DataError(f"beta: {self.beta!r}; give two numbers, and no alpha")
 
+    def _become(self, learnt: Statistics) -> Self:
+        n = learnt.sums["class_count_"][:, None]
+        if (learnt.sums["feature_count_"] > (1 + 1e-9) * n + 1e-6).any():  # not by rounding
+            raise DataError(
+                "BernoulliNB: a token is in more documents than its class has; count each token"
+                " once a document, and unlearn only what was learnt"
+            )
+        return super()._become(learnt)
+
     def _events(self, X: Any) -> Any:
         if not is_sparse(X):
             return (X > 0).astype(np.float64)
@@ -265,13 +274,7 @@ class BernoulliNB(LinearModel):
 
     def _absent_count(self) -> Array:
         """Return the number of documents without the token, shape (n_classes, n_features)."""
-        n = self.class_count_[:, None]
-        if (self.feature_count_ > (1 + 1e-9) * n + 1e-6).any():  # not by rounding
-            raise DataError(
-                "BernoulliNB: a token is in more documents than its class has; count each "
-                "token once a document"
-            )
-        return remaining(n, self.feature_count_)
+        return remaining(self.class_count_[:, None], self.feature_count_)
 
     def _derive(self) -> Tables:
         of_present, of_absent = self.prior_counts_

@@ -387,11 +387,11 @@ MISUSE = [
     ("unsorted or equal", lambda: MultinomialNB.from_counts([1, 1], [[1], [1]], [1, 0])),
     ("Negative", lambda: MultinomialNB.from_counts([1], [[-1]], [0])),
     ("Negative values", lambda: MultinomialNB().fit([[-1.0]], [0])),
-    ("Negative values", lambda: ComplementNB().fit([[-1.0]], [0])),
     ("score: y should", lambda: fitted().score(GOOD, [0])),
     ("score: no document counts", lambda: fitted().score(GOOD, [0, 1], [0, 0])),
     ("score: no document counts", lambda: fitted().score(np.zeros((0, 2)), [])),
-    ("once a document", lambda: BernoulliNB.from_counts([1], [[2]], [0]).tables()),
+    ("once a document", lambda: BernoulliNB.from_counts([1], [[2]], [0])),
+    ("unlearn only", lambda: BernoulliNB().fit([[1], [1]], [0, 0]).unlearn([[0]], [0])),
     *(
         ("sample_weight", partial(weighted, *weight))
         for weight in ((1,), (1, -1), (1, np.nan), ("one", 1), ([1], [1]))
