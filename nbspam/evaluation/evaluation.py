@@ -105,15 +105,15 @@ def evaluate(
     undefined = np.isnan(metrics.precision_recall_f1(confusion))
     run = _Run(len(classes), len(answers), truth, prediction, ranks, losses, undefined)
     measures = run.measures(np.arange(len(truth)), confusion)
+    intervals, of_classes = ({}, {}) if rng is None else run.intervals(rng, [*measures], classes)
     if p is not None:
         measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
-    intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
         confusion=confusion,
         answers=answers,
         scores=metrics.classification_report(confusion, classes),
         intervals=intervals,
-        class_intervals=class_intervals,
+        class_intervals=of_classes,
         **{name: value for name, value in measures.items() if not np.isnan(value)},
     )
 
@@ -129,12 +129,6 @@ class _Run:
     score: Floats | None
     losses: Mapping[str, Floats]
     is_undefined: Booleans  # (3, n_classes), whether the scores of classes are 0 / 0 in all rows
-
-    def confusion(self, rows: Integers) -> Integers:
-        """Return the confusion matrix of these rows."""
-        return confusion_matrix(
-            self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
-        )
 
     def class_scores(self, confusion: Integers) -> Floats:
         """Return precision, recall and F1 of each class among some rows, (3, n_classes).
@@ -162,30 +156,31 @@ class _Run:
         return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
     def intervals(
-        self, rng: np.random.Generator, classes: Sequence[str]
+        self, rng: np.random.Generator, names: Sequence[str], classes: Sequence[str]
     ) -> tuple[dict[str, Interval], dict[str, list[Interval]]]:
         """Return the 95 % intervals of the measures, and of each class's precision to F1.
 
-        All come from the same resamples.  The calibration error has none: chance alone raises it,
-        in a resample once more, and the bootstrap misses a true error near 0 (E-348).
+        names: of the measures.  All come from the same resamples.  The calibration error has
+        none: chance alone raises it, in a resample once more, and the bootstrap misses a true
+        error near 0 (E-348).
         """
         rows = np.arange(len(self.y_true))
         if self.score is not None:
             rows = np.argsort(-self.score, kind="stable")
 
         def statistic(rows: Integers) -> Floats:
-            confusion = self.confusion(rows)
+            truth, answers = self.y_true[rows], self.y_pred[rows]
+            confusion = confusion_matrix(truth, answers, self.n_classes, self.n_answers)
             by_class = self.class_scores(confusion).T.ravel()
             return np.append([*self.measures(rows, confusion).values()], by_class)
 
         bounds = [*zip(*bootstrap_interval(statistic, rows, rng).tolist(), strict=True)]
-        here = self.measures(rows, self.confusion(rows))
         found = {
             name: bound
-            for name, bound in zip(here, bounds, strict=False)
+            for name, bound in zip(names, bounds, strict=False)
             if not np.isnan(bound[0])
         }
-        rest = bounds[len(here) :]
+        rest = bounds[len(names) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
 
 

@@ -310,6 +310,7 @@ class Estimator(Scored):
     # What is derived is kept outside __dict__: predicting then changes no attribute, and a
     # pickle holds only what was learnt.
     __slots__ = ("__dict__", "__weakref__", "_derived")
+    _derived: list[Any]  # the tables, once they are derived
 
     _sums: tuple[str, ...] = ("class_count_", "feature_count_")
     _statistics: type[Statistics] = Statistics
@@ -346,19 +347,22 @@ class Estimator(Scored):
     def tables(self) -> Any:
         """Return the tables that predictions are computed from.
 
-        They are kept until an attribute (a sum or a parameter) is set.
+        They are kept until a sum or parameter is set, if only by another thread in between.
         """
         self._learnt()
-        derived = getattr(self, "_derived", None)
-        if derived is None:
+        derived = self._derived
+        if not derived:
             self._check_parameters()  # `set_params` checks none
-            derived = self._derive()
-            object.__setattr__(self, "_derived", derived)
-        return derived
+            derived.append(self._derive())
+        return derived[0]
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-        object.__setattr__(self, "_derived", None)
+        object.__setattr__(self, "_derived", [])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
 
     # --- learning: addition ---
 

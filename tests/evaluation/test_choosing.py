@@ -238,12 +238,7 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
     assert "unsure between; kept by `nbspam tune`" in nbspam("info")[1]
     assert nbspam.json("info")["cutoffs"]["fp_cost"] == 5
     values = nbspam.json(*arguments, "--unsure-cost", ".3")
-    assert values["chosen"]["cutoffs"] == {
-        "spam": kept.spam,
-        "ham": kept.ham,
-        "fp_cost": 5,
-        "unsure_cost": 0.3,
-    }
+    assert values["chosen"]["cutoffs"] == kept._asdict()
 
 
 def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):

@@ -267,7 +267,7 @@ def test_counts_mapped_from_a_read_only_file_give_the_same_model(Model, tmp_path
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_tables_are_cached_until_counts_or_parameters_change(Model):
+def test_tables_are_cached_until_counts_or_parameters_change(Model, monkeypatch):
     X, y, _ = corpus(2)
     model = Model().fit(X, y)
     first = model.tables()
@@ -275,7 +275,15 @@ def test_tables_are_cached_until_counts_or_parameters_change(Model):
 
     model.set_params(alpha=0.25)
     assert (model.tables().weight == Model(alpha=0.25).fit(X, y).tables().weight).all()
-    model.set_params(alpha=1.0).partial_fit(X[:7], y[:7])
+
+    def derive_while_another_thread_learns(model):
+        monkeypatch.undo()
+        tables = model._derive()
+        model.partial_fit(X[:7], y[:7])
+        return tables
+
+    monkeypatch.setattr(Model, "_derive", derive_while_another_thread_learns)
+    model.set_params(alpha=1.0).tables()
     bare = len(pickle.dumps(model))
     assert (model.tables().weight != first.weight).any()
     assert len(pickle.dumps(model)) == bare  # counts but no tables
