@@ -69,6 +69,7 @@ _STARTS = {
 }
 _PDF, _SNIFFED = re.compile(rb"%PDF-\d"), 1024  # bytes of the beginning
 _LONGEST = max(map(len, _STARTS))
+_ARCHIVE = re.compile(b"PK\3\4|Rar!\x1a\7|7z\xbc\xaf\x27\x1c")
 # Other names of types, in the file's name or declared type.
 _SAME = {
     **dict.fromkeys(("jpg", "jpe", "jfif", "pjpeg"), "jpeg"),
@@ -134,6 +135,10 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     kind: its declared type.  data: at most MAX_FILE bytes of it.  size: bytes of all of it.
     """
     found = _type_of_bytes(data)
+    # Programs open archives behind other bytes, too, which may be a program that unpacks them.
+    mark = _ARCHIVE.search(data) if found in ("", "exe", "zip", "rar", "7z") else None
+    packed = data[mark.start() if mark else 0 :]
+    found = found or _type_of_bytes(packed)
     step = max(4 ** ((max(size, 1).bit_length() + 1) // 2), 1024)  # a class of sizes, by its end
     facts = [f"type-{found or 'other'}", f"size-{step >> 10}k"]
     extension = _EXTENSION.search(filename)
@@ -148,7 +153,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     if found in IMAGES and (measures := _measures(found, data)):
         facts.append("image-{}x{}".format(*measures))
     names: list[bytes] = []
-    if (archive := read_archive(data)) is not None:
+    if (archive := read_archive(packed)) is not None:
         names, is_encrypted = archive
         roots = {name.partition(b"/")[0] for name in names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
@@ -280,20 +285,18 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
 
 # --- ZIP (APPNOTE 6.3.9) ---------------------------------------------------------------------
 
-_ZIP_ENTRY = re.compile(b"PK\3\4")
-
-
-def zip_members(data: bytes) -> Iterator[tuple[bytes, int, int, int, int]]:
-    """Yield name, flags, method, place and size, which may be 0, of each file in an archive."""
-    # By the headers before the files, because the directory at the end may be cut off.
-    for match in _ZIP_ENTRY.finditer(data):
-        flags, method, size, length, more = struct.unpack_from("<2xHH8xI4xHH", data, match.end())
-        start = match.end() + 26
-        yield data[start : start + length], flags, method, start + length + more, size
+# Flags and length of a name, in the header before a file or in the directory behind all files.
+_ZIP_NAME = re.compile(b"PK(?=(?:\3\4|\1(\2)..)..(..).{18}(..))", re.DOTALL)
 
 
 def _zip_entries(data: bytes) -> Iterator[_Entry]:
-    return ((name, bool(flags & 1)) for name, flags, *_ in zip_members(data))
+    """Yield the names before files and those in the directory, which programs show, once each."""
+    seen: set[bytes] = set()
+    for match in islice(_ZIP_NAME.finditer(data), 2 * MAX_MEMBERS):
+        start = match.end() + (44 if match[1] else 28)
+        name = data[start : start + int.from_bytes(match[3], "little")]
+        yield None if name in seen else name, bool(match[2][0] & 1)
+        seen.add(name)
 
 
 # --- tar (POSIX, `pax`) and gzip (RFC 1952) --------------------------------------------------
@@ -317,8 +320,9 @@ def _gzip_entries(data: bytes) -> Iterator[_Entry]:
     tar = zlib.decompressobj(31).decompress(data, _MAX_UNPACKED)
     if tar.startswith(b"ustar", 257):
         yield from _tar_entries(tar)
-    elif data[3] == 8:  # nothing but a name stands before the data
-        yield data[10:].partition(b"\0")[0], False
+    elif data[3] & 8:
+        extra = int.from_bytes(data[10:12], "little") + 2 if data[3] & 4 else 0
+        yield data[10 + extra :].partition(b"\0")[0], False
 
 
 # --- RAR of versions 4 and 5 -----------------------------------------------------------------

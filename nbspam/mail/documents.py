@@ -28,7 +28,7 @@ from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from nbspam.charsets import to_utf8
-from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file, zip_members
+from nbspam.mail.attachments import DOCUMENTS, IMAGES, look_at_file
 from nbspam.mail.headers import LIMITS, decode_transfer, open_message
 from nbspam.mail.office import LEAST_SIZE, split_office, with_usual_prefixes
 from nbspam.mail.ole import EncryptedError, ole_texts
@@ -251,6 +251,8 @@ _NO_TEXT = re.compile(
     rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f\b[^<>]*+>[^<\"&]*+</(?:c:)?f>)|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
+# Of the header before a file (APPNOTE 6.3.9): method and size, and the lengths before the data.
+_ZIP_FILE = re.compile(b"PK\3\4.{4}(..).{8}(.{4}).{4}(..)(..)", re.DOTALL)
 _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-zA-Z]{3,9}:[^"]{1,2000})"')
 
 
@@ -285,7 +287,11 @@ def _opened(data: bytes) -> zipfile.ZipFile:
         return zipfile.ZipFile(io.BytesIO(data))
     except zipfile.BadZipFile:
         file = zipfile.ZipFile(io.BytesIO(), "w")
-        for name, _, method, start, size in zip_members(data):
+        # By the headers before the files, because the directory may be cut off.
+        for found in _ZIP_FILE.finditer(data):
+            method, size, length, more = (int.from_bytes(n, "little") for n in found.groups())
+            name = data[found.end() : found.end() + length]
+            start = found.end() + length + more
             content = b"" if method else data[start : start + size]
             if method == zipfile.ZIP_DEFLATED:
                 with suppress(zlib.error):
@@ -451,7 +457,9 @@ _LEAST_SIDE = 21  # pixels; no code is smaller
 
 def _read_image(data: bytes) -> Document:
     import PIL.Image
+    import PIL.ImageFile
 
+    PIL.ImageFile.LOAD_TRUNCATED_IMAGES = True  # as mail programs do
     image: Image = PIL.Image.open(io.BytesIO(data), formats=_FORMATS)
     width, height = image.size
     if width * height > _MAX_PIXELS:
