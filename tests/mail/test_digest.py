@@ -229,6 +229,7 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
     (digest_of, b"Date: ", b"1 "),
     (digest_of, b"Subject: ", b"[SPAM] "),
     (digest_of, b"Content-Type: text/plain; a=", b'"'),
+    (digest_of, b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n", b"--b\n"),
     (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
     (parse_message, b"\n", b"x \n"),
     (parse_message, b"Content-Type: multipart/mixed; boundary=b\n\n", b"--bx\n"),
