@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 
-from nbspam.charsets import ESCAPE, MARKED
+from nbspam.charsets import ESCAPE, MARKED, substituted
 from nbspam.mail import headers
 from nbspam.mail.headers import OpenedMessage
 
@@ -198,5 +198,5 @@ def _unfolded(value: bytes) -> bytes:
 def _unquoted(text: bytes) -> bytes:
     """Return a text without the quoting of an mbox."""
     if _ANY_QUOTED_FROM.search(text):
-        text = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + text)[1:]
+        text = substituted(_QUOTED_FROM, b"\nFrom ", b"\n" + text)[1:]
     return text

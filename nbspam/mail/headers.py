@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.charsets import ESCAPE, NO_GUESS, CharsetGuess, is_utf8, to_utf8
+from nbspam.charsets import ESCAPE, NO_GUESS, CharsetGuess, is_utf8, substituted, to_utf8
 from nbspam.printing import printable
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`, as
@@ -383,7 +383,7 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
                 return coded
         return whole
     if encoding == b"quoted-printable":
-        return a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
+        return a2b_qp(substituted(_SOFT_BREAK, b"=\n", body))
     if encoding in UUENCODE:
         return _uudecoded(body[max(body.find(b"begin "), 0) :])
     return body

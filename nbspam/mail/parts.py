@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
-from nbspam.charsets import MARKED, CharsetGuess
+from nbspam.charsets import MARKED, CharsetGuess, substituted
 from nbspam.mail import headers
 from nbspam.mail.headers import PART_BEGINS, PART_ENDS, Field, OpenedMessage, ReadingLimits
 
@@ -265,7 +265,7 @@ class Parts:
             branches = part.branches if rank else ()
             if parameters.get("delsp", b"").lower() == b"yes" and not is_html:
                 text = headers.with_line_feeds(body.decoded())
-                data, encoding = _SOFT_BREAK.sub(b"", text), b""
+                data, encoding = substituted(_SOFT_BREAK, b"", text), b""
             self.add_text(data, is_html, encoding, body.charset, rank, branches)
 
     def unwrapped(self, body: _Body) -> list[bytes]:
@@ -422,7 +422,6 @@ _MAX_STYLE = 64 << 10  # bytes of a style sheet
 # Text that takes no room on a screen.  It is dropped before a long text is sampled, because
 # otherwise it would be sampled in place of visible text.  All patterns take linear time.
 _BLANKS = re.compile(rb"\s\s++")
-_STRETCH = re.compile(rb"(?s).{1,65536}+\S*+\s*+")  # cuts no run of blanks
 _BLANK = re.compile(rb"[ \n]")
 _NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
 _UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
@@ -486,8 +485,7 @@ def _condensed(text: bytes, is_html: bool) -> bytes:
     """Return a text without parts that take no room on a screen, such as long runs of blanks."""
     if is_html:
         text = _without_unseen(text).replace(b"&nbsp;", b" ")
-    stretches = _STRETCH.findall(_NO_WORD.sub(b" ", text))  # millions of runs at once take 1 GB
-    return b"".join(_BLANKS.sub(b"\n", each) for each in stretches)
+    return substituted(_BLANKS, b"\n", _NO_WORD.sub(b" ", text))
 
 
 def _without_unseen(html: bytes) -> bytes:

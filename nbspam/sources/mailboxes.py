@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 from unicodedata import normalize
 
+from nbspam.charsets import substituted
 from nbspam.sources import files
 
 SEQUENCES = ".mh_sequences"
@@ -418,7 +419,7 @@ def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
 
 
 _LENGTH = b"\nContent-Length: "
-_QUOTED_FROM = rb"(?m)^>(>*From )"
+_QUOTED_FROM = rb"(?m)^>(?=>*From )"
 _INDEX_LINE_BYTES = 1 << 16
 
 
@@ -513,7 +514,7 @@ def unwrap(raw: bytes) -> bytes:
             message = message[: -len(blank)]
             break
     if b">From " in message:
-        message = re.sub(_QUOTED_FROM, rb"\1", message)
+        message = substituted(re.compile(_QUOTED_FROM), b"", message)
     return message
 
 

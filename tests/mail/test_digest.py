@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nbspam.mail.digest import Copies, digest_of, essence, framed
 from nbspam.mail.headers import open_message
 from nbspam.mail.message import parse_message
-from nbspam.sources.mailboxes import is_gone
+from nbspam.sources.mailboxes import is_gone, unwrap
 from support import memory_of
 
 MAIL = (
@@ -231,7 +231,10 @@ def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other)
     (digest_of, b"Content-Type: text/plain; a=", b'"'),
     (digest_of, b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n", b"--b\n"),
     (lambda data: is_gone(data, 1), b"From a@b Thu Aug 22 12:36:23 2002\n", b"A\n"),
+    (unwrap, b"From a@b\n\n", b">From \n"),
     (parse_message, b"\n", b"x \n"),
+    (parse_message, b"Content-Type: text/plain; delsp=yes\n\n", b"x \n"),
+    (parse_message, b"Content-Transfer-Encoding: quoted-printable\n\n", b"x= \n"),
     (parse_message, b"Content-Type: multipart/mixed; boundary=b\n\n", b"--bx\n"),
     (parse_message, b"Content-Type: multipart/mixed; boundary=b\n\n", b"--b\n"),
 ])  # fmt: skip
