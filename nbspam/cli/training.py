@@ -346,6 +346,7 @@ def vectorize_command(
 @options.decision_options
 @inputs.reading_options
 @training_options.training_options
+@training_options.vocabulary_option
 @options.jobs_option
 @options.json_option
 def lazy_command(
@@ -354,6 +355,7 @@ def lazy_command(
     decision: options.Decision,
     reading: SourceOptions,
     training: SettingsChoices,
+    vocabulary: list[str] | None,
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -367,5 +369,6 @@ def lazy_command(
     nbspam lazy mails/ message.eml
     """
     learned = inputs.LabelledSources((corpus,), reading, inputs.NO_LABELS)
-    classifier = learn_sources(learned, training, jobs).classifier
+    bounds = Bounds(vocabulary=vocabulary)
+    classifier = learn_sources(learned, training, jobs, bounds=bounds).classifier
     return print_answers(inputs.asked_of(classifier, sources, reading, decision), jobs, as_json)

@@ -203,6 +203,11 @@ def test_the_lazy_command_answers_as_train_and_classify(nbspam, folder, trained)
     assert after.startswith("spam")
     assert before != after
 
+    words = write_files(folder.parent, {"words": b"zebra\nmoney\n"}) / "words"
+    how = ("--model", "bernoulli", "--vocabulary", words)
+    assert nbspam("train", folder, *how)[0] == 0
+    assert nbspam("lazy", folder, folder, *how) == nbspam("classify", folder)
+
 
 @pytest.mark.parametrize(
     "how", [("--model", "aode", "--features", "20"), ("--model", "network", "--features", "5")]
