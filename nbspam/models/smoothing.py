@@ -39,10 +39,10 @@ def remaining(count: Array | float, part: Array) -> Array:
     return left
 
 
-def addend(estimate: str, alpha: float) -> float:
+def addend(estimate: str, alpha: float, name: str = "alpha") -> float:
     """Return the number that an estimate adds to every count; raises DataError.
 
-    estimate: one of ESTIMATES; alpha: parameter of the prior.
+    estimate: one of ESTIMATES; alpha: parameter of the prior, which users know by its name.
 
     >>> addend("mle", 1.0), addend("map", 2.0), addend("mean", 1.0)
     (0.0, 1.0, 1.0)
@@ -52,7 +52,7 @@ def addend(estimate: str, alpha: float) -> float:
     lowest = 1.0 if estimate == "map" else 0.0
     if not isinstance(alpha, Real) or not lowest <= alpha < np.inf:
         why = "; below 1 the mode is not unique" if estimate == "map" else ""
-        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
+        raise DataError(f"{name}: {alpha!r} is not a number from {lowest:g} up{why}; give one")
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
 
 
@@ -70,7 +70,7 @@ def addends(
         raise DataError(
             f"dirichlet: {np.size(dirichlet)} numbers for {n} {what}; give one for each"
         )
-    return np.array([addend(estimate, parameter) for parameter in dirichlet])
+    return np.array([addend(estimate, parameter, "dirichlet") for parameter in dirichlet])
 
 
 def smoothed_shares(

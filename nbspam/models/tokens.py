@@ -237,7 +237,7 @@ class BernoulliNB(LinearModel):
         """Return the numbers added to the documents with and without a token."""
         if self.beta is None:
             return super().prior_counts_
-        present, absent = (addend(self.estimate, parameter) for parameter in self.beta)
+        present, absent = (addend(self.estimate, parameter, "beta") for parameter in self.beta)
         return present, absent
 
     def _check_parameters(self) -> None:

@@ -309,7 +309,7 @@ ROWS = [[0, 1], [1, 0]]
     ({}, [[0, np.inf], [1, 0]], "infinity"),
     ({"dirichlet": [None]}, ROWS, "1 entries for 2 columns"),
     ({"dirichlet": [[1], None, None]}, ROWS, "1 numbers for 2"),
-    ({"dirichlet": [None, [1, -1], None]}, ROWS, "from 0 up"),
+    ({"dirichlet": [None, [1, -1], None]}, ROWS, "dirichlet: -1 is not a number from 0 up"),
     ({"dirichlet": [None, None, [1, 2, 3]]}, ROWS, "2 classes|no other class"),
 ])  # fmt: skip
 def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, words):
