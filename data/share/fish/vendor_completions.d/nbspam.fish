@@ -684,6 +684,7 @@ complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_su
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -l start -x -a 'tree naive empty' -d 'Search the network from a tree, naive or empty'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -l climb -l no-climb -d 'Improve the first network by hill climbing'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -l max-parents -x -d 'Give a variable at most N parents'
+complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -l vocabulary -r -d 'Count only the tokens in FILE'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -s j -l jobs -x -d 'Number of processes to work in'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -l json -d 'Print JSON instead of text'
 complete -c nbspam -n 'not __fish_seen_subcommand_from table; and __fish_seen_subcommand_from lazy' -s q -l quiet -d 'Print results and errors only: no summary of what was done, no warnings, no progress'
