@@ -385,7 +385,7 @@ def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, 
     with np.errstate(invalid="ignore"):
         odds = joint[:, towards] - joint[:, against]
         # NaN occurs under maximum likelihood only: an input that is impossible in both
-        # classes says nothing about the two.
-        odds = np.where(np.isnan(odds), 0.0, odds)
-        shares = np.diff(odds)
-    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])
+        # classes says nothing about the two, so their odds are those of the start.
+        start = 0.0 if np.isnan(odds[0]) else float(odds[0])
+        shares = np.diff(np.where(np.isnan(odds), start, odds))
+    return np.where(np.isnan(shares), 0.0, shares), start

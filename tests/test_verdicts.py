@@ -29,7 +29,6 @@ def test_shares_and_start_of_a_chain_add_up_to_the_last_log_odds():
     assert start == pytest.approx(np.log(5 / 3))
     assert shares == pytest.approx([np.log(4 / (5 / 3)), -np.log(4)])
     # Impossible in both classes: such a step says nothing.
-    shares, start = shares_by_chain(joint[2:], 1, 2)
-    assert (start, shares.tolist()) == (np.inf, [-np.inf])
-    shares, start = shares_by_chain(joint[[3, 3]], 1, 2)
-    assert (start, shares.tolist()) == (0, [0])
+    for row, odds in ((0, np.log(3 / 2)), (2, np.inf), (3, 0)):
+        shares, start = shares_by_chain(joint[[row, 3]], 1, 2)
+        assert (start, shares.tolist()) == (pytest.approx(odds), [0])
