@@ -44,7 +44,11 @@ T = TypeVar("T")
 _PACKED = (*files.COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
 # Options that name columns, and their parameters.
-_OF_TABLES = {"--text-column": "text_columns", "--label-column": "label_column"}
+_OF_TABLES = {
+    "--text-column": "text_columns",
+    "--label-column": "label_column",
+    "--id-column": "id_column",
+}
 # Commands that `nbspam table` lacks, and those that do the same there.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
 

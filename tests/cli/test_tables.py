@@ -409,8 +409,9 @@ def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(
     assert body != whole
     answer = nbspam("classify", tickets, "--text-column", "boddy")
     assert complains(answer, 1, "no column 'boddy'; did you mean 'body'? there are: nr, queue,")
-    answer = nbspam("classify", "--text-column", "body", stdin=tickets.read_bytes())
-    assert "nbspam: --text-column: no table was read; for one that was taken" in answer[2]
+    for option in ("--text-column", "--id-column"):
+        answer = nbspam("classify", option, "body", stdin=tickets.read_bytes())
+        assert f"nbspam: {option}: no table was read; for one that was taken" in answer[2]
 
     out = nbspam("classify", tickets, "--id-column", "nr")[1]
     assert [line.split("\t")[2] for line in out.splitlines()] == ["1", "2", "3", "4"]
