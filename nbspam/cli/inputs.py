@@ -43,12 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PACKED = (*files.COMPRESSED, ".zip", ".parquet")
 _MAX_UNSEEN = 5  # categories that are named on standard error
-# Options that name columns, and their parameters.
-_OF_TABLES = {
-    "--text-column": "text_columns",
-    "--label-column": "label_column",
-    "--id-column": "id_column",
-}
+_OF_TABLES = "text_columns", "label_column", "id_column"  # parameters that name columns
 # Commands that `nbspam table` lacks, and those that do the same there.
 _MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
 
@@ -312,7 +307,9 @@ def items_of_sources(
 def _told_of_tables(items: Iterator[Item], heard: files.Listener) -> Iterator[Item]:
     """Yield the items; warn of options that name columns if none of the sources is a table."""
     yield from items
-    named = ", ".join(option for option, name in _OF_TABLES.items() if output.is_named(name))
+    params = click.get_current_context().command.params
+    given = [each for each in params if each.name in _OF_TABLES and output.is_named(each.name)]
+    named = ", ".join(each.opts[0] for each in given)
     if named and isinstance(heard, TableListener) and not heard.has_heard:
         output.warn(f"{named}: no table was read; for one that was taken for text, say --format")
 

@@ -133,6 +133,7 @@ def test_a_letter_means_one_thing_and_each_option_has_a_variable_of_its_own():
     assert len(set(names)) == len(names)
     assert ("NBSPAM_TRAIN_MIN_DF", "train") in found
     assert ("NBSPAM_EVAL_QUIET", "eval") in found
+    assert not [each for _, each in options() if type(each.type) is click.FloatRange]  # takes nan
     assert ("NBSPAM_TABLE_CLUSTER_K", "table cluster") in found
 
 

@@ -41,7 +41,6 @@ cluster -k 2 --start x --seed 9 | --seed: EM starts from --start; leave out one
 table train --restarts 10001 | --restarts 10001 is not in the range 0<=x<=10000
 prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam prune --help`
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
-filter --sure nan | --sure nan is not a number
 filter "a b" | a b: the message comes by standard input; write: nbspam filter < 'a b'
 filter given#2 | given#2: the message comes by standard input; write: nbspam filter < FILE
 filter --sure .9 | --sure: for --learn confident; give it, too
@@ -51,10 +50,6 @@ sort $BOX --flag S | --flag S: not a letter that people set (programs set P, R, 
 sort $BOX --flag F --spam-folder .S | --spam-folder: no mail moves with --flag; leave one of
 sort $BOX --metrics 0 | --metrics: for --watch; give it, too
 serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
-serve --reject-above nan | --reject-above nan is not a number
-serve --quarantine-above nan | --quarantine-above nan is not a number
-train --min-support inf $FOLDER | --min-support inf is not a number
-train --unlabelled . --epsilon nan $FOLDER | --epsilon nan is not a number
 classify --prior spam=nan $FOLDER | --prior: not shares between 0 and 1
 train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
@@ -64,7 +59,6 @@ classify --prior spam=.1 --prior spam=.9 | --prior names a class twice; give eac
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --unlabelled . | --unlabelled: no such option
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
-shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the first of four is 1/4
 help trian | no command 'trian'; did you mean train?
 trian | no command 'trian'; did you mean train?
 help table tune | no command 'tune'; see `nbspam table --help`
@@ -82,10 +76,9 @@ eval $FOLDER --cv 3 | the smallest class, ham, has 2 different messages
 eval $FOLDER --cv 2 --test x | two ways to judge
 eval $FOLDER --alpha 1 | --alpha: only for training
 eval $FOLDER --cv 2 --alpha -1 | not a number from 0 up
-eval $FOLDER --cv 2 --class-prior 0.5,0.6 | not numbers above 0 that sum to 1
 eval $FOLDER --cv 2 --label work | write it as --label work=mail/work
-eval $FOLDER --cv 2 --seed 99999999999 | --seed 99999999999 is not in the range 0<=x<=4294967295
 eval $FOLDER --cv all | --cv all: not a number of folds
+eval $FOLDER --cv 2 --seed 99999999999 | --seed 99999999999 is not in the range 0<=x<=4294967295
 eval $FOLDER --online --test x | --test and --online
 eval $FOLDER --policy error | --policy: only online
 eval $FOLDER --cv 2 --order name | --order: only online
@@ -94,7 +87,6 @@ eval $FOLDER --online --model bernoulli | --preset mail
 eval --ham $FOLDER/ham --online | only one class (ham)
 eval $FOLDER --errors none/x.tsv | --errors none/x.tsv: there is no folder none
 eval $FOLDER --errors folder | --errors folder: a folder; give a file
-eval $FOLDER --plot folder.png | --plot folder.png: a folder; give a file
 eval $FOLDER --cv 2 --errors - --json | --errors -: not beside --json
 eval $FOLDER --plot - --json | --plot -: not beside --json; give a file's name
 eval $FOLDER --errors ./a.svg --plot a.svg | --errors ./a.svg: the same file twice
@@ -124,11 +116,9 @@ update --ham $ONE --spam $BOX $NEW | new.eml: states no class, and the options s
 train --ham $ONE --spam $BOX $NEW | give it an option of its own, or quote the pattern of the files
 vectorize $TEXTS -o x.npz --vocabulary given --min-df 2 | --min-df
 vectorize $TEXTS -o x.npz --vocabulary twice | a token stands twice in the vocabulary; name each
-vectorize $TEXTS -o no/x | there is no folder no; create it
 vectorize ./given.csv -o given.csv | --output given.csv: the same file twice
 vectorize --label a=./given.csv -o given.csv | --output given.csv: the same file twice
 vectorize --files0-from listed -o given.csv | --output given.csv: the same file twice
-eval $TEXTS --cv 2 --errors $TEXTS | the same file twice; give another name
 tune $FOLDER --unsure-cost 9 | --unsure-cost 9
 doubts --ham $FOLDER/ham | only the class ham
 doubts --ham $FOLDER/ham --spam $NEW | fewer than two different messages of class spam
