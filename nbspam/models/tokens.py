@@ -272,16 +272,13 @@ class BernoulliNB(LinearModel):
     def _log_prob(self, count: Array, added: float, added_to_all: float) -> Array:
         return log_shares_of_classes(count, self.class_count_[:, None], 2, added, added_to_all)
 
-    def _absent_count(self) -> Array:
-        """Return the number of documents without the token, shape (n_classes, n_features)."""
-        return remaining(self.class_count_[:, None], self.feature_count_)
-
     def _derive(self) -> Tables:
         of_present, of_absent = self.prior_counts_
         present = self._log_prob(self.feature_count_, of_present, of_present + of_absent)
         # From counts, not as log(1 - exp(present)), which loses every digit when a token
         # is in nearly all, or nearly no, documents of a class.
-        absent = self._log_prob(self._absent_count(), of_absent, of_present + of_absent)
+        absent_count = remaining(self.class_count_[:, None], self.feature_count_)
+        absent = self._log_prob(absent_count, of_absent, of_present + of_absent)
         # The intercept treats every token as absent; weights replace the terms of present ones.
         constant = absent.sum(axis=1, where=np.isfinite(absent))
         present -= absent
@@ -289,7 +286,8 @@ class BernoulliNB(LinearModel):
 
     def _best_alpha(self) -> float:
         # Each class and token has a distribution over two outcomes, present and absent.
-        counts = np.concatenate([self.feature_count_, self._absent_count()])
+        present = self.feature_count_
+        counts = np.concatenate([present, remaining(self.class_count_[:, None], present)])
         totals = np.repeat(self.class_count_, self.n_features_in_)
         return best_alpha(counts, totals, 2)
 
