@@ -169,14 +169,6 @@ def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
     return "".join(lines)
 
 
-def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Return how common each class is: assumed, observed, and estimated without labels."""
-    return {
-        key: dict(zip(classes, values.tolist(), strict=True))
-        for key, values in asdict(shares).items()
-    }
-
-
 def trial_text(trial: Trial, seed: int | None = None) -> str:
     """Return all numbers of a trial as text, and how common its classes are.
 
@@ -194,10 +186,11 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
 def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
     """Return all numbers of a trial as JSON values; seed: see `trial_text`."""
     evaluation = evaluation_of(trial, seed)
-    shares = shares_of(trial.probability, trial.y, trial.prior)
+    shares = asdict(shares_of(trial.probability, trial.y, trial.prior))
+    by_class = {key: dict(zip(trial.classes, shares[key].tolist(), strict=True)) for key in shares}
     return {
         **evaluation_json(evaluation),
-        "shares": shares_json(shares, trial.classes),
+        "shares": by_class,
         "order": trial.order,
         "known": None if trial.is_known is None else trial.n_known,
         "accuracy_of_unknown": trial.accuracy_of_unknown,
