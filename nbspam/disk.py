@@ -31,7 +31,8 @@ _SILENCE = 2.0  # seconds of waiting before a person is told
 _STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
 _ELSEWHERE = "give another place"
-_REMEDIES = {
+REMEDIES = {
+    errno.EEXIST: "move it away",
     errno.EROFS: "mount its file system to be written",
     errno.EACCES: "let this user write to it and to its folder",
     errno.EPERM: "let this user write to it and to its folder",
@@ -402,11 +403,6 @@ def sync_folder(folder: str) -> None:
             os.close(descriptor)
 
 
-def is_full(error: OSError) -> bool:
-    """Return whether the system refuses because a disk, or a user's share of it, is full."""
-    return error.errno in {errno.ENOSPC, errno.EDQUOT}
-
-
 @contextlib.contextmanager
 def keeping_notes(path: str, who: str) -> Iterator[None]:
     """Raise ModelFileError if the block cannot use the file of SQLite with the notes of `who`."""
@@ -417,8 +413,8 @@ def keeping_notes(path: str, who: str) -> Iterator[None]:
     except (sqlite3.Error, ValueError, OSError) as error:  # ValueError: of a damaged text
         why, advice = str(error), "free it, or remove it"
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        is_no_room = isinstance(error, OSError) and is_full(error)
-        if is_no_room or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        is_full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
+        if is_full or code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             why, advice = "the disk is full, or it fails", "free some space"
         raise ModelFileError(f"{path}: {why}; {who} keeps its notes there; {advice}") from error
 
@@ -437,7 +433,7 @@ def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError
 
     what: the name for people, if the file is one beside a model.
     """
-    advice = _REMEDIES.get(error.errno or 0)
+    advice = REMEDIES.get(error.errno or 0)
     # A model that is there is to learn on; another place would have another model.
     if advice is None or not os.path.exists(path):
         advice = f"{advice}, or {_ELSEWHERE}" if advice else _ELSEWHERE

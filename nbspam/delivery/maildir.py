@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.disk import adopt_folder, is_absent, is_full, locked, make_file, read_own, replacing
+from nbspam.disk import REMEDIES, adopt_folder, is_absent, locked, make_file, read_own, replacing
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.printing import amount_text
@@ -228,12 +228,16 @@ def move(root: str, entry: MaildirEntry, target: MaildirEntry) -> bool:
 
 def _make_folder(root: str, folder: str) -> None:
     path = os.path.join(root, folder)
-    if all(os.path.isdir(os.path.join(path, part)) for part in _SUBFOLDERS):
+    parts = [os.path.join(path, part) for part in _SUBFOLDERS]
+    if all(map(os.path.isdir, parts)):
         return
-    for part in ("", *_SUBFOLDERS):
-        with suppress(FileExistsError):
-            os.mkdir(os.path.join(path, part), 0o700)
-            adopt_folder(os.path.join(path, part), root)
+    for part in (path, *parts):
+        try:
+            os.mkdir(part, 0o700)
+            adopt_folder(part, root)
+        except FileExistsError:
+            if not os.path.isdir(part):  # but a file, or a link that leads nowhere
+                raise
     with suppress(FileExistsError):  # the mark of a Maildir++ folder
         make_file(os.path.join(path, "maildirfolder"), like=root)
 
@@ -264,7 +268,8 @@ def write_note(root: str, left: Mapping[str, MaildirNote]) -> None:
 
 def unsorted(root: str, error: OSError) -> InputError:
     """Return the error to raise for a Maildir that the system does not let us change."""
-    advice = "free some space, then try again" if is_full(error) else "try again"
+    remedy = REMEDIES.get(error.errno or 0)
+    advice = f"{remedy}, then try again" if remedy else "try again"
     place = error.filename2 or error.filename or root  # of a move, where it was to go
     return InputError(f"{place}: {error.strerror or error}; nothing is lost, {advice}")
 

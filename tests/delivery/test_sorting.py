@@ -388,6 +388,10 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
 
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
     maildir.put("new/1.h", spam(1))
+    (maildir.root / ".Spam").symlink_to("gone")
+    with pytest.raises(InputError, match=r"/.Spam: File exists; nothing is lost, move it away, "):
+        maildir.sort()
+    (maildir.root / ".Spam").unlink()
 
     for refuse, said in (
         (full_disk, "No space left on device; nothing is lost, free some space, then"),
