@@ -101,7 +101,7 @@ def _pick_cells(
             has_told = True
             listener.notice(
                 f"row {number}: more cells ({len(row)}) than columns ({width}); the rest is not"
-                " read: quote texts that hold a separator"
+                " read: quote texts that hold a separator (in TSV, also give --format csv)"
             )
         n_cells = len(row)
         text = _text_of([row[at] if at < n_cells else "" for at in positions])
@@ -392,13 +392,13 @@ def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], li
         lines = chain(first, lines)
     sample = _sample_of(lines)
     lines = chain(sample, lines)
-    if kind == "tsv":
-        return _cut_at_tabs(lines), list(_cut_at_tabs(sample))
     import csv
 
     # A cell that fills the sample, and its last line, must not stop the search there.
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE + _SAMPLE_CHARS))
-    delimiter, rows = _find_delimiter(sample)
+    if kind == "tsv" and not _is_quoted(sample):
+        return _cut_at_tabs(lines), list(_cut_at_tabs(sample))
+    delimiter, rows = _find_delimiter(sample, "\t" if kind == "tsv" else _DELIMITERS)
     return _csv_rows(lines, delimiter), rows
 
 
@@ -434,11 +434,11 @@ def _never_closed(number: int) -> ValueError:
     )
 
 
-def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
+def _find_delimiter(sample: list[str], delimiters: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the best delimiter, and the sample's rows split by it.
 
     Best is a delimiter that splits all rows into the same number of cells, then the one
-    that splits the first row into most cells, then the first of `_DELIMITERS`.
+    that splits the first row into most cells, then the first of them.
     """
     import csv
 
@@ -446,7 +446,7 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
     is_cut = len(sample) == _SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
     whole = slice(-1 if is_cut else None)
     begun = [line[:_SAMPLE_CHARS] for line in sample]  # the last one may have millions of cells
-    cuts = {each: [*filter(None, csv.reader(begun, delimiter=each))] for each in _DELIMITERS}
+    cuts = {each: [*filter(None, csv.reader(begun, delimiter=each))] for each in delimiters}
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         rows = cuts[delimiter]
@@ -455,13 +455,25 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
         is_split = widths[0] > 1 and '"' not in rows[0][0]
         return is_split and len(set(widths)) == 1, widths[0]
 
-    best = max(_DELIMITERS, key=fitness)
+    best = max(delimiters, key=fitness)
     return best, cuts[best][whole]
 
 
+def _is_quoted(sample: list[str]) -> bool:
+    """Return whether cells between tabs are quoted, as spreadsheets write them.
+
+    Otherwise quotes are plain characters: a message that begins with one must not swallow the
+    lines up to the next quote.
+    """
+    if re.match(r'("[^"\t]*"\t)+"[^"\t]*"\n', "".join(sample[:1])):
+        return True
+    _, rows = _find_delimiter(sample, "\t")
+    # A cell that swallowed other rows has their tabs.
+    has_lines = any("\n" in cell and "\t" not in cell for row in rows for cell in row)
+    return has_lines and len(set(map(len, rows))) == 1
+
+
 def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:
-    # Quotes are plain characters here: a message that begins with one must not swallow
-    # the lines up to the next quote.
     return (line[:-1].split("\t") for line in lines if line != "\n")
 
 

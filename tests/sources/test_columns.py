@@ -293,6 +293,8 @@ QUOTES = 'ham\t"hello\nham\tsay "x"\nspam\tbuy"\n'
         [("true", "2.5"), ("1", None), (None, "x")],
     ),
     (QUOTES, "tsv", {}, [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]),
+    ('ham\t"a\n\nb"\nspam\t"say ""x"""\n', "tsv", {}, [("ham", "a\n\nb"), ("spam", 'say "x"')]),
+    ('"label"\t"text"\n"ham"\t"a\tb"\n', "tsv", {}, [("ham", "a\tb")]),
 ])  # fmt: skip
 def test_text_and_class_are_found(table, kind, wanted, found):
     assert pairs_of(table, kind, **wanted) == found
@@ -327,7 +329,7 @@ def test_the_first_row_with_more_cells_than_columns_is_told(tmp_path):
     assert [item.data for item in items] == [b"a", b"lunch", b"b"]
     assert [line.removeprefix(str(path)) for line in told] == [
         ": row 2: more cells (3) than columns (2); the rest is not read: quote texts that hold a"
-        " separator"
+        " separator (in TSV, also give --format csv)"
     ]
 
 
