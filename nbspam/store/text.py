@@ -10,6 +10,7 @@ The word list of bogofilter is read and written, too; the dumps of other filters
 
 import json
 import re
+import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import EPOCH, LAST_DAY, Floats, Integers, together
+from nbspam.arrays import EPOCH, LAST_DAY, Floats, Integers, Octets, together
 from nbspam.charsets import to_utf8
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.sum import token_probabilities
@@ -33,8 +34,8 @@ from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
 from nbspam.store.fields import MAX_TOKEN, check_cutoffs, check_settings, is_number_between
 from nbspam.tokens import definition
 from nbspam.tokens.normalize import normalize, with_pairs
-from nbspam.tokens.sparse import Documents
-from nbspam.tokens.tokenizer import vocabulary_of
+from nbspam.tokens.sparse import Documents, Vocabulary, offsets_of
+from nbspam.tokens.tokenizer import groups_of, vocabulary_of
 
 # ---- dumps of other filters, which cannot become a model here ----
 
@@ -418,6 +419,8 @@ _CUT = definition.word_table(_TOKENS.punctuation)
 _MOST_MESSAGES = 1 << 32
 
 Counts = list[int]  # numbers of messages: ham, spam
+# A token in a word list; `length` is of its text.
+_FOUND = np.dtype([("key", "<u8"), ("counts", "<f8", 2), ("day", "<u2"), ("length", "<i8")])
 
 
 def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
@@ -457,7 +460,7 @@ def _date_number(day: int) -> int:
 def model_of_bogofilter_lines(lines: Iterable[bytes], name: str) -> Classifier:
     """Return the model of a word list; raises InputError.  name: the file, for errors."""
     total: Counts | None = None
-    found: dict[definition.Token, tuple[Counts, int]] = {}
+    found, texts = bytearray(), bytearray()  # a dict takes 500 bytes for each token
     for number, line in enumerate(lines, 1):
         try:
             text, counts, day = _parsed(line)
@@ -470,14 +473,16 @@ def model_of_bogofilter_lines(lines: Iterable[bytes], name: str) -> Classifier:
             total = counts
         elif not text.startswith(b"."):  # other lines with a dot hold bogofilter's own notes
             for token in _tokens_of(text):
-                old, old_day = found.get(token, ([0, 0], 0))
-                found[token] = [old[0] + counts[0], old[1] + counts[1]], max(old_day, day)
+                written = str(token).encode()
+                key = definition.reference_key(token)
+                found += struct.pack("<QddHq", key, *counts, day, len(written))
+                texts += written
     if total is None or not found:
         what = "token" if total else _TOTAL.decode()
         raise InputError(f"{name}: no line of {what}; give the whole word list")
     if not any(total):
         raise InputError(f"{name}: no messages; give a word list that has learned some")
-    return _classifier(total, found)
+    return _classifier(total, np.frombuffer(found, _FOUND), np.frombuffer(texts, np.uint8))
 
 
 def _parsed(line: bytes) -> tuple[bytes, Counts, int]:
@@ -497,8 +502,8 @@ def _day(number: int) -> int:
     return min(max(found.toordinal() - EPOCH, 0), LAST_DAY)
 
 
-def _tokens_of(spelling: bytes) -> list[definition.Token]:
-    """Return our tokens that correspond to a token of bogofilter."""
+def _tokens_of(spelling: bytes) -> Iterator[definition.Token]:
+    """Yield our tokens that correspond to a token of bogofilter."""
     tag, colon, text = spelling.partition(b":")
     origins = _OURS.get(tag.decode("latin-1")) if colon else None
     if origins is None:
@@ -508,22 +513,24 @@ def _tokens_of(spelling: bytes) -> list[definition.Token]:
     words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
         pair = b" ".join(words)
-        return [definition.Token(definition.pair_origin(origin), pair) for origin in origins]
-    return [definition.Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
+        yield from (definition.Token(definition.pair_origin(origin), pair) for origin in origins)
+        return
+    for word in dict.fromkeys(words):
+        yield from (definition.Token(origin, word) for origin in origins)
 
 
-def _classifier(total: Counts, found: dict[definition.Token, tuple[Counts, int]]) -> Classifier:
+def _classifier(total: Counts, found: Any, texts: Octets) -> Classifier:
     """Return the model of these counts; its ledger is empty, so all messages are new to it."""
-    keys = np.array([definition.reference_key(token) for token in found], np.uint64)
-    keys, order = np.unique(keys, return_index=True)
-    everything = list(found.items())
-    tokens, rows = zip(*(everything[i] for i in order.tolist()), strict=True)
+    keys = found["key"]
+    spelt = Vocabulary(keys, texts, offsets_of(found["length"]), groups_of(keys))
+    order = keys.argsort(kind="stable")
+    _, first = np.unique(keys[order], return_index=True)
+    vocabulary = spelt.take(order[first]).packed()
     # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
-    count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
-    vocabulary = vocabulary_of(keys, [str(token).encode() for token in tokens])
+    count = np.minimum(np.add.reduceat(found["counts"][order], first), total)
+    days = np.maximum.reduceat(found["day"][order], first)
     frequency = count.sum(axis=1).astype(np.int64)
     table = CountTable(HAM_AND_SPAM, np.array(total, np.float64), vocabulary, count, frequency)
-    days = np.array([day for _, day in rows], np.uint16)
     memory = no_messages(days, with_counts=False)
     has_pairs = definition.GROUPS.index("pairs") in vocabulary.groups
     settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))

@@ -29,7 +29,7 @@ from nbspam.store.text import (
 from nbspam.tokens.definition import Token, reference_key
 from stored import bytes_of, train_on
 from stored import trained as trained_on
-from support import HAM, SPAM, complains, examples, needs, words_of
+from support import HAM, SPAM, complains, examples, memory_of, needs, words_of
 
 WORDS = st.sampled_from(["pills", "lunch", "größe", "漢字", "v1agra", "a", "http://x.example/y"])
 TEXTS = st.lists(WORDS, max_size=8).map(" ".join)
@@ -306,6 +306,11 @@ def test_days_beyond_ours_and_bytes_that_are_no_text_are_no_obstacle():
     assert sorted(found) == [(f"word{n}", day) for n, day in enumerate(days.values())]
     lines = [b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"]
     assert counts(model_of_bogofilter_lines(lines, "x")) in ({"grüsse": (0, 1)}, {"grüße": (0, 1)})
+
+
+def test_a_word_list_takes_little_memory_for_each_token():
+    lines = [b".MSG_COUNT 1 1 0\n", *[b"head:w%d 1 0 0\n" % n for n in range(2000)]]
+    assert memory_of(model_of_bogofilter_lines, lines, "x")[1] < 12_000 * 300
 
 
 def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, folder, model):
