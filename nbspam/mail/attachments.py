@@ -157,7 +157,9 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
         names, is_encrypted = archive
         roots = {name.partition(b"/")[0] for name in names}
         found = next((office for root, office in _OFFICE.items() if root in roots), found)
-        facts += ["encrypted"] * is_encrypted + _facts_of_names(names, found)
+        facts += ["encrypted"] * is_encrypted
+        facts += [fact for fact, sign in _IN_OFFICE.items() if any(map(sign.search, names))]
+        facts += [f"type-{found}"] if found in DOCUMENTS else _facts_of_names(names)
     filenames = [filename, *([] if found in DOCUMENTS else names)]
     facts += ["double-extension"] * any(map(_DOUBLE.search, filenames))
     facts += ["reversed-name"] * any(_REVERSED in name for name in filenames)
@@ -199,12 +201,9 @@ def _compressed_objects(data: bytes) -> Iterator[bytes]:
             break
 
 
-def _facts_of_names(names: list[bytes], kind: str) -> list[str]:
-    facts = [fact for fact, inside in _IN_OFFICE.items() if any(map(inside.search, names))]
-    if kind in DOCUMENTS:
-        return [*facts, f"type-{kind}"]
+def _facts_of_names(names: list[bytes]) -> list[str]:
     inside = {match[1].lower().decode() for match in map(_EXTENSION.search, names) if match}
-    facts += [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
+    facts = [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
     return [*facts, f"files-{min(len(names), 10)}"]
 
 

@@ -112,7 +112,9 @@ def essence(message: OpenedMessage) -> list[bytes]:
     if not (is_message or text.startswith(MARKED) or _WIDE.search(content[1] or b"")):
         texts[0] = text
     texts[-1] = texts[-1].rstrip()
-    return framed(author, content, kinds, [_unquoted(text) for text in texts])
+    if _ANY_QUOTED_FROM.search(data):
+        texts = [substituted(_QUOTED_FROM, b"\nFrom ", b"\n" + text)[1:] for text in texts]
+    return framed(author, content, kinds, texts)
 
 
 def framed(
@@ -193,10 +195,3 @@ def _unfolded(value: bytes) -> bytes:
     while value.find(b"  ") >= 0:  # to join words takes 80 bytes of memory for each
         value = value.replace(b"  ", b" ")
     return value
-
-
-def _unquoted(text: bytes) -> bytes:
-    """Return a text without the quoting of an mbox."""
-    if _ANY_QUOTED_FROM.search(text):
-        text = substituted(_QUOTED_FROM, b"\nFrom ", b"\n" + text)[1:]
-    return text

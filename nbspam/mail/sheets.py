@@ -192,16 +192,14 @@ class _SheetText:
                     self.single.setdefault(single[1].lower(), []).append((number, declarations))
                 elif selector := _selector(written):
                     self.others.append((number, selector, declarations))
-                elif parts is not None:
-                    self._add_generated(number, written, parts)
+                elif (
+                    parts is not None
+                    and (pseudo := _PSEUDO_ELEMENT.match(written.strip()))
+                    and (selector := _selector(pseudo[1] or b"*"))
+                ):
+                    generated = GeneratedText(pseudo[2].lower() == b"before", parts)
+                    self.others.append((number, selector, generated))
                 number += 1
-
-    def _add_generated(self, number: int, written: bytes, parts: GeneratedParts) -> None:
-        pseudo = _PSEUDO_ELEMENT.match(written.strip())
-        selector = _selector(pseudo[1] or b"*") if pseudo else None
-        if pseudo and selector:
-            text = GeneratedText(pseudo[2].lower() == b"before", parts)
-            self.others.append((number, selector, text))
 
 
 _sheet_text = css.remember(_MAX_SHEETS, _MAX_SHEET)(_SheetText)

@@ -113,7 +113,11 @@ def tnef_parts(data: bytes) -> list[bytes]:
     texts: _Properties = {}
     files: list[_Properties] = []
     charset = ""
-    for attribute, value in _attributes(data):
+    place = 6
+    while place + 9 <= len(data):
+        attribute, length = unpack_from("<II", data, place + 1)
+        value = data[place + 9 : place + 9 + length]
+        place += 9 + length + 2  # a checksum
         if attribute == _CODE_PAGE and len(value) >= 4:
             charset = f"cp{int.from_bytes(value[:4], 'little')}"
         elif attribute == _BODY:
@@ -148,15 +152,6 @@ def _content(found: _Properties, number: int, charset: str) -> bytes:
     if kind == _OBJECT:
         value = value[_INTERFACE:]
     return value if number in (_RTF, _DATA) else value.rstrip(b"\0")
-
-
-def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the tag and the value of each attribute of TNEF."""
-    place = 6
-    while place + 9 <= len(data):
-        tag, length = unpack_from("<II", data, place + 1)
-        yield tag, data[place + 9 : place + 9 + length]
-        place += 9 + length + 2  # a checksum
 
 
 def _properties(data: bytes, wanted: tuple[int, ...]) -> _Properties:

@@ -28,6 +28,7 @@ from nbspam.counts.ledger import Ledger, Memory, Owed, Sample, ledger_of, no_mes
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
 from nbspam.errors import InputError, UsageError
+from nbspam.mail.headers import ORIGINS
 from nbspam.printing import readable_json
 from nbspam.sent_mail import SentMessage, sent_mail_of
 from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
@@ -243,8 +244,7 @@ class _Loader:
             key = _as_hash(line["key"])
         else:
             key = definition.reference_key(definition.token_of(text))
-        unknown = line["count"].keys() - set(self.classes)
-        if unknown:
+        if unknown := line["count"].keys() - set(self.classes):
             raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
         if line["group"] not in definition.GROUPS:
             raise ValueError(
@@ -403,16 +403,12 @@ def _as_day(value: Any) -> int:
 
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
-_CONTENT = (definition.BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
-_FACTS = ("file", "attached", "people", "auth", "signs")
-_HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
-# bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
-# such words, except dates, whose numbers bogofilter does not keep: E-050.
-_HEAD = ("header", "mailer", "list", "message-id", "reply-to", "mime")
 _OURS: dict[str, tuple[str, ...]] = {
+    **{origin: (origin,) for origin in ORIGINS if origin != definition.REST},
     **{theirs: (ours,) for ours, theirs in _THEIRS.items()},
-    **{origin: (origin,) for origin in (*_CONTENT, *_FACTS, *_HEADERS)},
-    "head": _HEAD,
+    # bogofilter's tag for all other headers becomes all of our origins that can hold such words,
+    # except dates, whose numbers bogofilter does not keep: E-050.
+    "head": ("header", "mailer", "list", "message-id", "reply-to", "mime"),
 }
 _TOKENS = PRESETS["mail"].tokens
 _CUT = definition.word_table(_TOKENS.punctuation)
@@ -440,16 +436,11 @@ def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
     counts, days = table.feature_count.tolist(), memory.last_seen.tolist()
     yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(max(days, default=0)))
     for text, (ham, spam), day in zip(_texts(table), counts, days, strict=True):
-        token = _spelt(definition.token_of(text))
-        yield b"%s %d %d %d\n" % (token, spam, ham, _date_number(day))
-
-
-def _spelt(token: definition.Token) -> bytes:
-    """Return a token as bogofilter spells it: with its tags, and an asterisk in pairs."""
-    origin = definition.origin_of_words(token.origin)
-    tag = _THEIRS.get(origin, origin)
-    text = token.text.replace(b" ", b"*")
-    return text if origin == definition.BODY else tag.encode() + b":" + text
+        token = definition.token_of(text)
+        origin = definition.origin_of_words(token.origin)
+        tag = "" if origin == definition.BODY else f"{_THEIRS.get(origin, origin)}:"
+        spelling = tag.encode() + token.text.replace(b" ", b"*")  # as in their pairs
+        yield b"%s %d %d %d\n" % (spelling, spam, ham, _date_number(day))
 
 
 def _date_number(day: int) -> int:

@@ -119,15 +119,10 @@ def test_a_large_file_is_looked_at_in_part():
     assert b"size-16384k" in dict(plain.fields)["file"].split()
 
 
-@pytest.mark.parametrize(
-    ("start", "size", "is_asked"),
-    [
-        (PNG, 2 << 20, False),
-        (PNG, 1 << 20, True),
-        (b"{\\rtf1 ", 2 << 20, True),
-        (zipped("word/document.xml"), 2 << 20, True),
-    ],
-)
+@pytest.mark.parametrize(("start", "size", "is_asked"), [
+    (PNG, 2 << 20, False), (PNG, 1 << 20, True), (b"{\\rtf1 ", 2 << 20, True),
+    (zipped("word/document.xml"), 2 << 20, True),
+])  # fmt: skip
 def test_of_cut_documents_only_those_are_read_that_need_no_end(start, size, is_asked, monkeypatch):
     asked = Document("asked", [], hidden="unseen")
     monkeypatch.setattr(DocumentReader, "ask", lambda *_: (0.0, asked))

@@ -39,29 +39,26 @@ ASSUMED = [
 TWO_IDS = b"message-id : <1@a>\n%s\nhello"
 
 
-@pytest.mark.parametrize(
-    ("again", "mail"),
-    [
-        (DELIVERED + MAIL, MAIL),
-        (MAIL.replace(b"\n\n", b"\nX-Bogosity: Ham\n\n", 1), MAIL),
-        *((MAIL.replace(b"Subject: ", b"Subject: " + tag + b" "), MAIL) for tag in TAGS),
-        *((WITHOUT_ID.replace(b"t: ", b"t: " + tag + b" "), WITHOUT_ID) for tag in TAGS),
-        (MAIL.replace(b"\n", b"\r\n"), MAIL),
-        (MAIL.rstrip(b"\n"), MAIL),
-        (MAIL.replace(b"\nFrom here", b"\n>From here"), MAIL),
-        (MAIL.replace(b"\nFrom here", b"\n>>From here"), MAIL),
-        (b"From ann@example.org Mon Jan  5 10:00:00 2026\n" + MAIL, MAIL),
-        (MAIL.replace(b"lunch on", b"lunch\n on"), MAIL),
-        (MAIL.replace(b"Message-ID: ", b"Message-Id:\t"), MAIL),
-        (MAIL.replace(b"Subject", b"SUBJECT").replace(b"From: ", b"from : "), MAIL),
-        *((PLAIN % header, PLAIN % b"") for header in ASSUMED),
-        # A body that looks like HTML is read as such for want of headers.
-        (HTML % b"Content-Type: text/html\n", HTML % b""),
-        ((PARTS % b'"new"').replace(b"--one", b"--new"), PARTS % b"one"),
-        (TWO_IDS % b"", TWO_IDS % b"Message-ID: <2@a>\n"),
-        (b"Message-ID: <1@a>\nX-A: buy now\nX: y\n\nend", b"Message-ID: <1@a>\nX: z\n\nend"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("again", "mail"), [
+    (DELIVERED + MAIL, MAIL),
+    (MAIL.replace(b"\n\n", b"\nX-Bogosity: Ham\n\n", 1), MAIL),
+    *((MAIL.replace(b"Subject: ", b"Subject: " + tag + b" "), MAIL) for tag in TAGS),
+    *((WITHOUT_ID.replace(b"t: ", b"t: " + tag + b" "), WITHOUT_ID) for tag in TAGS),
+    (MAIL.replace(b"\n", b"\r\n"), MAIL),
+    (MAIL.rstrip(b"\n"), MAIL),
+    (MAIL.replace(b"\nFrom here", b"\n>From here"), MAIL),
+    (MAIL.replace(b"\nFrom here", b"\n>>From here"), MAIL),
+    (b"From ann@example.org Mon Jan  5 10:00:00 2026\n" + MAIL, MAIL),
+    (MAIL.replace(b"lunch on", b"lunch\n on"), MAIL),
+    (MAIL.replace(b"Message-ID: ", b"Message-Id:\t"), MAIL),
+    (MAIL.replace(b"Subject", b"SUBJECT").replace(b"From: ", b"from : "), MAIL),
+    *((PLAIN % header, PLAIN % b"") for header in ASSUMED),
+    # A body that looks like HTML is read as such for want of headers.
+    (HTML % b"Content-Type: text/html\n", HTML % b""),
+    ((PARTS % b'"new"').replace(b"--one", b"--new"), PARTS % b"one"),
+    (TWO_IDS % b"", TWO_IDS % b"Message-ID: <2@a>\n"),
+    (b"Message-ID: <1@a>\nX-A: buy now\nX: y\n\nend", b"Message-ID: <1@a>\nX: z\n\nend"),
+])  # fmt: skip
 def test_the_same_message_in_any_store_has_the_same_digest(again, mail):
     assert digest_of(again) == digest_of(mail)
 
@@ -85,41 +82,38 @@ ATTACHED = b"Message-ID: <1@a>\nContent-Type: message/rfc822\n\n%sX-Note: buy\n\
 NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
 
 
-@pytest.mark.parametrize(
-    "mails",
-    [
-        (MAIL, WITHOUT_ID, MAIL.replace(b"<1@", b"<2@")),
-        (MAIL, MAIL.replace(b"we?", b"we not?"), MAIL.replace(b"shall we", b"shall  we")),
-        (WITHOUT_ID, WITHOUT_ID.replace(b"Subject: ", b"Subject: [choir] ")),
-        # A blank line before UTF-16 changes the text.
-        kinds(MAIL, b"\n\n\xff\xfe"),
-        kinds(MAIL, b"\nContent-Type: text/plain; charset=utf-16\n\n"),
-        # Behind a blank line the head of an attached message is text.
-        [ATTACHED % blank for blank in (b"", b"\n")],
-        # Data that are hardly mail: without a header of an author all of it counts.
-        (b"", b"x"),
-        (b"\n\n\n", b"\n\nx"),
-        (b"Subject: a", b"Subject: b", b"Subject: a\nbody without a blank line"),
-        (b"Subject: a\nhttp : / / b", b"Subject: a\nhttp : / / c"),  # not two headers
-        *((PLAIN % b"", PLAIN % header, PLAIN % (header[:-1] + b"-x\n")) for header in HEADERS),
-        # A charset that changes what is read counts.
-        [(PLAIN % each).replace(b"some", b"\xff\xfeb\0u\0y\0") for each in (b"", ASCII)],
-        [(PLAIN % each).replace(b"some", b'\x1b$B$"\x1b(B') for each in (b"", ASCII)],
-        (HTML % b"", HTML % b"Content-Type: text/plain\n"),
-        # The same body cut into other parts, and other related parts shown.
-        (PARTS % b"one", PARTS % b"two", PARTS % b"three", RELATED,
-         RELATED.replace(b"=one", b"=one; start=two")),
-        (PARTS % b"one", (PARTS % b"one").replace(b"--one--", b"--one\n")),
-        # No value continues in the next one: with separators both would be "a\n\0b\n\0\n\0c".
-        (b"Message-ID: a\n\nb\n\0\n\0c", b"Date: a\nFrom: b\n\nc"),
-        # A header that is absent is not an empty one.
-        [b"Date: x\n%s\nbody" % header for header in (b"", b"From:\n", b"Subject:\n")],
-        # A line that ends the headers for the reader begins the body.
-        (NO_SPACE % b"buy now", NO_SPACE % b"see you"),
-        # A long value counts to its end.
-        [b"Message-ID: <" + b"a" * 5000 + b"%d@a>\n\nhello" % n for n in (1, 2)],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("mails", [
+    (MAIL, WITHOUT_ID, MAIL.replace(b"<1@", b"<2@")),
+    (MAIL, MAIL.replace(b"we?", b"we not?"), MAIL.replace(b"shall we", b"shall  we")),
+    (WITHOUT_ID, WITHOUT_ID.replace(b"Subject: ", b"Subject: [choir] ")),
+    # A blank line before UTF-16 changes the text.
+    kinds(MAIL, b"\n\n\xff\xfe"),
+    kinds(MAIL, b"\nContent-Type: text/plain; charset=utf-16\n\n"),
+    # Behind a blank line the head of an attached message is text.
+    [ATTACHED % blank for blank in (b"", b"\n")],
+    # Data that are hardly mail: without a header of an author all of it counts.
+    (b"", b"x"),
+    (b"\n\n\n", b"\n\nx"),
+    (b"Subject: a", b"Subject: b", b"Subject: a\nbody without a blank line"),
+    (b"Subject: a\nhttp : / / b", b"Subject: a\nhttp : / / c"),  # not two headers
+    *((PLAIN % b"", PLAIN % header, PLAIN % (header[:-1] + b"-x\n")) for header in HEADERS),
+    # A charset that changes what is read counts.
+    [(PLAIN % each).replace(b"some", b"\xff\xfeb\0u\0y\0") for each in (b"", ASCII)],
+    [(PLAIN % each).replace(b"some", b'\x1b$B$"\x1b(B') for each in (b"", ASCII)],
+    (HTML % b"", HTML % b"Content-Type: text/plain\n"),
+    # The same body cut into other parts, and other related parts shown.
+    (PARTS % b"one", PARTS % b"two", PARTS % b"three", RELATED,
+     RELATED.replace(b"=one", b"=one; start=two")),
+    (PARTS % b"one", (PARTS % b"one").replace(b"--one--", b"--one\n")),
+    # No value continues in the next one: with separators both would be "a\n\0b\n\0\n\0c".
+    (b"Message-ID: a\n\nb\n\0\n\0c", b"Date: a\nFrom: b\n\nc"),
+    # A header that is absent is not an empty one.
+    [b"Date: x\n%s\nbody" % header for header in (b"", b"From:\n", b"Subject:\n")],
+    # A line that ends the headers for the reader begins the body.
+    (NO_SPACE % b"buy now", NO_SPACE % b"see you"),
+    # A long value counts to its end.
+    [b"Message-ID: <" + b"a" * 5000 + b"%d@a>\n\nhello" % n for n in (1, 2)],
+])  # fmt: skip
 def test_another_message_has_another_digest(mails):
     assert len({digest_of(mail) for mail in mails}) == len(mails)
 
