@@ -69,7 +69,7 @@ _SIMPLE_PSEUDO = re.compile(
     rb"(?:" + _CONDITION + rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
     rb"|:(?:not|is|where)\((?:(?:[\w.#*\x80-\xff-]{1,100}+|:hover|:focus|:active|"
     + _CONDITION
-    + rb")(?:\s*+,\s*+)?+)++\)|[\w.#*\x80-\xff-])+\Z",
+    + rb")(?:\s*+,\s*+)?|(?!))++\)|[\w.#*\x80-\xff-])+\Z",
     re.IGNORECASE,
 )
 # An attribute that an element must have, whose name the parser never spells in another way.
