@@ -180,6 +180,7 @@ def _joined(parts: Sequence[LessonBatch]) -> LessonBatch:
         ),
         vocabulary,
         [told for part in parts for told in part.told],
+        [copy for part in parts for copy in part.copies],
     )
 
 

@@ -22,6 +22,7 @@ class LessonBatch(NamedTuple):
     messages: Messages
     vocabulary: Vocabulary  # all tokens of the messages
     told: list[bool]  # (n_docs,) see Item
+    copies: list[int | None]  # (n_docs,) see Item
 
     def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> LabelChange:
         """Return one message as a change without classes.
@@ -53,7 +54,8 @@ def read_lessons(
         digests = np.array(part.digests, np.uint64)
         messages = Messages(np.array(part.labels, np.str_), digests, batch.documents)
         names = [item.name for item in part.items]
-        lessons.append(LessonBatch(names, messages, batch_vocabulary(batch), part.told))
+        copies = [item.copy for item in part.items]
+        lessons.append(LessonBatch(names, messages, batch_vocabulary(batch), part.told, copies))
     return lessons, list(read.failures.values())
 
 

@@ -74,11 +74,15 @@ class Copies:
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
 
-    def numbered(self, digest: int) -> int:
-        """Return the digest of the next copy of a text; the digest of mail is unchanged."""
+    def numbered(self, digest: int, copy: int | None = None) -> int:
+        """Return the digest of a copy of a text; the digest of mail is unchanged.
+
+        copy: its number from 0; None: the next one.
+        """
         if not digest & _TEXT:
             return digest
-        times = self._times[digest] = self._times.get(digest, -1) + 1
+        times = self._times.get(digest, -1) + 1 if copy is None else copy
+        self._times[digest] = times
         return digest if not times else (digest * _MULTIPLY + times) % _TEXT | _TEXT
 
 

@@ -44,7 +44,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import ExitStack, suppress
 from functools import partial
 from io import BytesIO
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, takewhile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
@@ -80,6 +80,7 @@ class Item(NamedTuple):
     problem: str | None = None  # why it cannot be read, if that is known already
     series: str | None = None  # the index, table or mailbox whose order it came in; None: none
     told: bool = False  # a person gave the class of this very message: it is not doubted
+    copy: int | None = None  # of a text that is given by its printed name: equal ones above it
 
     def read(self) -> bytes:
         """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""
@@ -254,7 +255,14 @@ def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[
     elif (whole := files.file_around(path)) is not None:
         found = (each for each in _file_items(whole, label, options) if each.name == path)
         missing = Item(path, label, problem=f"{path}: no such message there; check its name")
-        items = iter([next(found, missing)._replace(series=None)])
+        item = next(found, missing)._replace(series=None)
+        if item.is_text:
+            again = _file_items(whole, label, options._replace(listener=files.SILENT))
+            rows = takewhile(lambda each: each.name != path, again)
+            # Rows without a class were not learned beside those that have one.
+            same = (r for r in rows if r.data == item.data and bool(r.label) == bool(item.label))
+            item = item._replace(copy=sum(1 for _ in same))
+        items = iter([item])
     elif options.keeps_missing and not files.is_url(path) and not os.path.exists(path):
         items = iter([Item(path, label)])
     elif files.is_folder(path):
@@ -531,8 +539,6 @@ def _around(place: str, places: Container[str]) -> list[str]:
 
 # --- the inputs of the library ---------------------------------------------------------------
 
-# A string is text and never a path; a path is an `os.PathLike`.
-
 # pathlib makes "s3:/bucket/mail" of a URL.  A drive of Windows has one letter.
 _JOINED = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):/(?!/)")
 
@@ -547,7 +553,7 @@ def items_given(given: Any, options: SourceOptions = NO_OPTIONS) -> Iterator[Ite
     """Yield the items that are given; raises InputError, UsageError.
 
     given: a path, or an iterable of paths, `Item`s, data, or (data, label) pairs.  Data is a
-    string of text, the bytes of a message, or a path.
+    string of text, which is never a path, the bytes of a message, or a path.
     """
     if isinstance(given, os.PathLike):
         yield from read_items([path_of(given)], options=options)

@@ -441,7 +441,7 @@ class MessageFiling(NamedTuple):
         bits = self.bits
         for batch in lessons:
             labels = batch.messages.labels.tolist()
-            digests = map(copies.numbered, batch.messages.digests.tolist())
+            digests = map(copies.numbered, batch.messages.digests.tolist(), batch.copies)
             for row, digest in enumerate(digests):
                 before = now[digest].filed if digest in now else self.at(digest)
                 if not is_wanted(len(outcomes), before):
