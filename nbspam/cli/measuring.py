@@ -109,7 +109,7 @@ def trial_form_options(what: str) -> Decorator:
         TrialForm,
         "form",
         options.JUDGING,
-        click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals."),
+        click.option("--intervals", is_flag=True, help="Add 95 % intervals."),
         options.seed_option(what),
         click.option(
             "--errors",

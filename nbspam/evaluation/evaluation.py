@@ -3,7 +3,7 @@
 A `Trial` has the answers, however they were obtained: by folds, from a stream or by a split.  Its
 rule's decisions become answers that can be compared with the truth.  `evaluate` computes every
 measure that applies to a run, from arrays alone; classes and rates are numbered and scaled as in
-`metrics`.  One set of resamples serves all intervals.
+`metrics`.  One set of resamples serves all intervals but those of shares.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,10 @@ import numpy as np
 from nbspam.arrays import ArrayLike, Booleans, Floats, Integers, Keys
 from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.evaluation import metrics
-from nbspam.evaluation.metrics import ClassificationReport, bootstrap_interval, confusion_matrix
+from nbspam.evaluation.metrics import ClassificationReport, Interval, confusion_matrix
 from nbspam.verdicts import Skipped, posterior
 
 # --- all measures of a run ----------------------------------------------------------------
-
-Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +80,7 @@ def evaluate(
     risk: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> Evaluation:
-    """Return all measures of a run, with bootstrap intervals if rng is given.
+    """Return all measures of a run, with 95 % intervals if rng is given.
 
     y_true, y_pred: (n_docs,) numbers of classes and answers.  other_answers: names of the
     answers numbered after the classes; they are neither right nor errors.  score: (n_docs,)
@@ -102,10 +100,10 @@ def evaluate(
             losses[name] = np.asarray(each, np.float64)
     ranks = None if score is None else np.asarray(score, np.float64)
     confusion = confusion_matrix(truth, prediction, len(classes), len(answers))
-    undefined = np.isnan(metrics.precision_recall_f1(confusion))
+    undefined = np.isnan(metrics.precision_recall_f1(confusion)[2])
     run = _Run(len(classes), len(answers), truth, prediction, ranks, losses, undefined)
     measures = run.measures(np.arange(len(truth)), confusion)
-    intervals, of_classes = ({}, {}) if rng is None else run.intervals(rng, [*measures], classes)
+    intervals = {} if rng is None else run.intervals(rng, [*measures], confusion)
     if p is not None:
         measures["calibration_error"] = metrics.expected_calibration_error(truth, p)
     return Evaluation(
@@ -113,7 +111,7 @@ def evaluate(
         answers=answers,
         scores=metrics.classification_report(confusion, classes),
         intervals=intervals,
-        class_intervals=of_classes,
+        class_intervals={} if rng is None else metrics.class_intervals(confusion, classes),
         **{name: value for name, value in measures.items() if not np.isnan(value)},
     )
 
@@ -128,26 +126,19 @@ class _Run:
     y_pred: Integers
     score: Floats | None
     losses: Mapping[str, Floats]
-    is_undefined: Booleans  # (3, n_classes), whether the scores of classes are 0 / 0 in all rows
-
-    def class_scores(self, confusion: Integers) -> Floats:
-        """Return precision, recall and F1 of each class among some rows, (3, n_classes).
-
-        What is 0 / 0 is 0 if it is so among all rows, too, as in the report, and else NaN.
-        """
-        return np.where(self.is_undefined, 0.0, metrics.precision_recall_f1(confusion))
+    is_undefined: Booleans  # (n_classes,), whether F1 is 0 / 0 in all rows, which counts as 0
 
     def measures(self, rows: Integers, confusion: Integers) -> dict[str, float]:
         """Return the measures of these rows that get intervals, by their names in `Evaluation`."""
         truth = self.y_true[rows]
+        f1 = np.where(self.is_undefined, 0.0, metrics.precision_recall_f1(confusion)[2])
         measures = {
             "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
-            "macro_f1": float(np.nanmean(self.class_scores(confusion)[2])),
+            "macro_f1": float(np.nanmean(f1)),
             "mcc": metrics.mcc(confusion),
         }
         if self.n_classes == 2:
-            measures["hm_rate"] = metrics.hm_rate(confusion)
-            measures["sm_rate"] = metrics.sm_rate(confusion)
+            measures["hm_rate"], measures["sm_rate"] = metrics.error_rates(confusion)
             measures["lam"] = metrics.lam(confusion)
         if self.score is not None:
             ham, spam, _ = metrics.roc_counts(truth, self.score[rows])
@@ -156,13 +147,13 @@ class _Run:
         return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
     def intervals(
-        self, rng: np.random.Generator, names: Sequence[str], classes: Sequence[str]
-    ) -> tuple[dict[str, Interval], dict[str, list[Interval]]]:
-        """Return the 95 % intervals of the measures, and of each class's precision to F1.
+        self, rng: np.random.Generator, names: Sequence[str], confusion: Integers
+    ) -> dict[str, Interval]:
+        """Return the 95 % intervals of the measures that have these names.
 
-        names: of the measures.  All come from the same resamples.  The calibration error has
-        none: chance alone raises it, in a resample once more, and the bootstrap misses a true
-        error near 0 (E-348).
+        Shares of documents have Wilson's: to the bootstrap, what has not happened is impossible
+        (E-366).  The calibration error has none: chance alone raises it, in a resample once more,
+        and the bootstrap misses a true error near 0 (E-348).
         """
         rows = np.arange(len(self.y_true))
         if self.score is not None:
@@ -170,18 +161,17 @@ class _Run:
 
         def statistic(rows: Integers) -> Floats:
             truth, answers = self.y_true[rows], self.y_pred[rows]
-            confusion = confusion_matrix(truth, answers, self.n_classes, self.n_answers)
-            by_class = self.class_scores(confusion).T.ravel()
-            return np.append([*self.measures(rows, confusion).values()], by_class)
+            found = confusion_matrix(truth, answers, self.n_classes, self.n_answers)
+            return np.array([*self.measures(rows, found).values()])
 
-        bounds = [*zip(*bootstrap_interval(statistic, rows, rng).tolist(), strict=True)]
-        found = {
-            name: bound
-            for name, bound in zip(names, bounds, strict=False)
-            if not np.isnan(bound[0])
-        }
-        rest = bounds[len(names) :]
-        return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
+        bounds = zip(*metrics.bootstrap_interval(statistic, rows, rng).tolist(), strict=True)
+        shares = {"accuracy": (np.trace(confusion), confusion.sum())}
+        if self.n_classes == 2:
+            ham, spam = confusion
+            shares |= {"hm_rate": (ham[1], ham.sum()), "sm_rate": (spam[0], spam.sum())}
+        of_shares = {name: metrics.share_interval(*each) for name, each in shares.items()}
+        found = zip(names, bounds, strict=True)
+        return {name: of_shares.get(name, ends) for name, ends in found if not np.isnan(ends[0])}
 
 
 # --- a trial ------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ N_SCORE_BINS = 30  # of the histogram
 N_PIECES = 20  # points of a stream's learning curve
 _TAIL = 0.005  # share of the scores at either end that the outermost bins collect
 _TICKS = (0.01, 0.1, 1, 10, 50)  # percent, on axes of error rates
-_Z = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 
 class DetCurve(NamedTuple):
@@ -89,23 +88,6 @@ def views_of(trial: Trial) -> Views:
     )
 
 
-def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, Floats]:
-    """Return the ends of the 95 % intervals of the shares part / whole, within 0 and 1.
-
-    Wilson (1927): the shares of which the observed one is 1.96 standard deviations away.
-    """
-    share, square = part / whole, _Z**2
-    centre = (share + square / (2 * whole)) / (1 + square / whole)
-    half = _Z / (1 + square / whole) * np.sqrt(share * (1 - share) / whole + (_Z / 2 / whole) ** 2)
-    return np.asarray(np.maximum(centre - half, 0)), np.asarray(np.minimum(centre + half, 1))
-
-
-def share_interval(part: int, whole: int) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of one share; see `wilson_interval`."""
-    low, high = wilson_interval(np.array([part]), np.array([whole]))
-    return float(low[0]), float(high[0])
-
-
 def _det_curve(trial: Trial) -> DetCurve | None:
     if trial.score is None or len(np.unique(trial.y)) < 2:
         return None
@@ -153,7 +135,7 @@ def _learning(trial: Trial) -> Learning | None:
         n_learned = np.array([n for n, _ in stages])
     else:
         return None
-    return Learning(n_learned, wrong / whole, *wilson_interval(wrong, whole))
+    return Learning(n_learned, wrong / whole, *metrics.wilson_interval(wrong, whole))
 
 
 # --- as SVG -----------------------------------------------------------------------------------
@@ -300,7 +282,7 @@ def reliability_figure(bins: metrics.ReliabilityBins, what: str) -> Markup:
     what: the class whose probability it is.
     """
     n_docs, confidence, frequency = bins
-    low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
+    low, high = metrics.wilson_interval(np.rint(frequency * n_docs), n_docs)
     canvas = Canvas((0, 1), (0, 1), f"Probability of {what}, predicted and observed")
     ticks = [(value / 4, f"{25 * value} %") for value in range(5)]
     canvas.ticks_left(ticks)

@@ -19,8 +19,10 @@ import numpy as np
 from nbspam.arrays import TIED, ArrayLike, Floats, Integers
 
 NAN = float("nan")
+Interval = tuple[float, float]
 N_BINS = 15
 _TAIL = (1 - 0.95) / 2  # of the resamples that a 95 % interval leaves out at either end
+_Z = 1.96  # standard deviations that contain 95 % of a normal distribution
 HM = 0.001  # TREC's operating point: one ham in a thousand is lost
 
 
@@ -103,14 +105,10 @@ def mcc(confusion: Integers) -> float:
     return float(covariance / np.sqrt(variances)) if variances > 0 else 0.0
 
 
-def hm_rate(confusion: Integers) -> float:
-    """Return the share of ham called spam, the false positive rate."""
-    return share(confusion[0, 1], confusion[0].sum())
-
-
-def sm_rate(confusion: Integers) -> float:
-    """Return the share of spam called ham, the false negative rate."""
-    return share(confusion[1, 0], confusion[1].sum())
+def error_rates(confusion: Integers) -> tuple[float, float]:
+    """Return the shares of ham called spam (TREC's hm) and of spam called ham (sm)."""
+    ham, spam = confusion
+    return share(ham[1], ham.sum()), share(spam[0], spam.sum())
 
 
 def lam(confusion: Integers) -> float:
@@ -121,8 +119,7 @@ def lam(confusion: Integers) -> float:
     to 1 / 2n and 1 - 1 / 2n.
     """
     logits = []
-    rates = hm_rate(confusion), sm_rate(confusion)
-    for rate, n_docs in zip(rates, confusion.sum(axis=1), strict=True):
+    for rate, n_docs in zip(error_rates(confusion), confusion.sum(axis=1), strict=True):
         if not n_docs:
             return NAN
         half = 0.5 / n_docs
@@ -249,7 +246,37 @@ def share(part: np.int64, whole: np.int64) -> float:
     return float(part / whole) if whole else NAN
 
 
-# --- resamples and folds --------------------------------------------------------------------
+# --- intervals and folds --------------------------------------------------------------------
+
+
+def wilson_interval(part: ArrayLike, whole: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the ends of the 95 % intervals of the shares part / whole, within 0 and 1.
+
+    Wilson (1927): the shares of which the observed one is 1.96 standard deviations away.  Of no
+    documents any share is possible.
+    """
+    some, n, square = np.asarray(part), np.maximum(whole, 1), _Z**2
+    centre = (some / n + square / (2 * n)) / (1 + square / n)
+    half = _Z / (1 + square / n) * np.sqrt(some / n * (1 - some / n) / n + (_Z / 2 / n) ** 2)
+    return np.where(some > 0, centre - half, 0.0), np.where(some < whole, centre + half, 1.0)
+
+
+def share_interval(part: int, whole: int) -> Interval:
+    """Return the ends of the 95 % interval of one share; see `wilson_interval`."""
+    low, high = wilson_interval(part, whole)
+    return float(low), float(high)
+
+
+def class_intervals(confusion: Integers, classes: Sequence[str]) -> dict[str, list[Interval]]:
+    """Return the 95 % intervals of the precision, recall and F1 of each class.
+
+    F1 is 2 s / (1 + s) of another share: of the documents of the class or called it, s are both.
+    """
+    right, support = np.diag(confusion), confusion.sum(axis=1)
+    called = confusion.sum(axis=0)[: len(confusion)]
+    ends = np.stack(wilson_interval(right, np.stack([called, support, called + support - right])))
+    ends[:, 2] = 2 * ends[:, 2] / (1 + ends[:, 2])
+    return {name: [*map(tuple, ends[:, :, k].T.tolist())] for k, name in enumerate(classes)}
 
 
 def bootstrap_interval(

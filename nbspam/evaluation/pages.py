@@ -16,8 +16,8 @@ from nbspam.evaluation.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.choosing import Compared, TradeOff, trade_offs
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
 from nbspam.evaluation.evaluation import Trial
-from nbspam.evaluation.figures import Views, share_interval, views_of
-from nbspam.evaluation.metrics import confusions
+from nbspam.evaluation.figures import Views, views_of
+from nbspam.evaluation.metrics import confusions, share_interval
 from nbspam.evaluation.report import compared_names, is_mail, render, trial_text
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Settings

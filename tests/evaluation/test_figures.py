@@ -16,9 +16,9 @@ import nbspam
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import figures, pictures
 from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
-from nbspam.evaluation.figures import Learning, sketch, views_of, wilson_interval
+from nbspam.evaluation.figures import Learning, sketch, views_of
 from nbspam.evaluation.judging import judge_folds
-from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.evaluation.metrics import error_rates
 from nbspam.evaluation.online import judge_online
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
@@ -63,7 +63,7 @@ def wide(learned):
 def test_the_det_curve_goes_through_the_decision():
     trial = random_trial(0)
     det_curve, confusion = views_of(trial).det_curve, evaluation_of(trial).confusion
-    assert det_curve.here == (hm_rate(confusion), sm_rate(confusion))
+    assert det_curve.here == error_rates(confusion)
     assert det_curve.here in set(
         zip(det_curve.hm_rate.tolist(), det_curve.sm_rate.tolist(), strict=True)
     )
@@ -120,15 +120,6 @@ def test_the_learning_curve_of_a_stream_has_every_message_once(mails):
     assert learning.wrong @ pieces == pytest.approx(evaluation_of(trial).errors)
     of_errors = views_of(replace(trial, learned=np.arange(len(trial.y)) < 4)).learning
     assert set(of_errors.n_learned.tolist()) == {4}
-
-
-def test_wilson_intervals_equal_scipy():
-    stats = pytest.importorskip("scipy.stats")
-    part, whole = np.array([0, 1, 7, 50]), np.array([9, 10, 70, 50])
-    low, high = wilson_interval(part, whole)
-    for k, n, a, b in zip(part.tolist(), whole.tolist(), low, high, strict=True):
-        expected = stats.binomtest(k, n).proportion_ci(method="wilson")
-        assert (a, b) == pytest.approx((expected.low, expected.high), abs=1e-4)
 
 
 # --- as SVG -----------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ CONFUSION = np.array([[99, 1], [4, 16]])
 
 
 def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
-    assert (metrics.hm_rate(CONFUSION), metrics.sm_rate(CONFUSION)) == (1 / 100, 4 / 20)
+    assert metrics.error_rates(CONFUSION) == (1 / 100, 4 / 20)
     # Odds 1/99 and 4/16; the mean of logits is the geometric mean of odds.
     odds = (1 / 99 * 4 / 16) ** 0.5
     assert lam(CONFUSION) == pytest.approx(odds / (1 + odds), **EXACT)
@@ -60,8 +60,8 @@ def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
     assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
     # Rates of a class that is absent are unknown.
     no_ham = np.array([[0, 0], [1, 2]])
-    assert np.isnan([metrics.hm_rate(no_ham), lam(no_ham)]).all()
-    assert metrics.sm_rate(no_ham) == 1 / 3
+    assert np.isnan(lam(no_ham))
+    assert metrics.error_rates(no_ham) == pytest.approx((np.nan, 1 / 3), nan_ok=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -147,6 +147,16 @@ def test_calibration_error_equals_its_definition(seed):
 
 
 # Resamples and folds
+
+
+def test_wilson_intervals_equal_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    part, whole = np.array([0, 1, 7, 50]), np.array([9, 10, 70, 50])
+    low, high = metrics.wilson_interval(part, whole)
+    for k, n, a, b in zip(part.tolist(), whole.tolist(), low, high, strict=True):
+        expected = stats.binomtest(k, n).proportion_ci(method="wilson")
+        assert (a, b) == pytest.approx((expected.low, expected.high), abs=1e-4)
+    assert metrics.share_interval(0, 0) == (0, 1)
 
 
 def test_bootstrap_interval_equals_scipy():

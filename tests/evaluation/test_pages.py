@@ -15,9 +15,8 @@ from nbspam.errors import UsageError
 from nbspam.evaluation import pages
 from nbspam.evaluation.choosing import Compared, compare, compare_items, trade_off
 from nbspam.evaluation.evaluation import evaluation_of
-from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, table_trial
-from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.evaluation.metrics import error_rates, wilson_interval
 from nbspam.evaluation.online import judge_online
 from nbspam.evaluation.report import compared_names, cutoff, nats, rate, short, shown, trial_text
 from nbspam.evaluation.witness import Witness
@@ -309,9 +308,9 @@ def test_every_run_has_a_column_and_what_only_some_get_right_is_listed(compared,
     confusions = [evaluation_of(trial).confusion for trial in compared.trials]
     assert head == ["", "A", "B", "C"]
     for cell, confusion in zip(found["spams caught, of 100"], confusions, strict=True):
-        assert cell.startswith(f"{rate(100 * (1 - sm_rate(confusion)))}(")
+        assert cell.startswith(f"{rate(100 * (1 - error_rates(confusion)[1]))}(")
     for cell, confusion in zip(found["hams lost, of 1,000"], confusions, strict=True):
-        assert cell.startswith(f"{rate(1000 * hm_rate(confusion))}(")
+        assert cell.startswith(f"{rate(1000 * error_rates(confusion)[0])}(")
     weekly = found["of 200 messages a week: ham lost"]
     assert weekly == [rate(200 * c[0, 1] / c.sum()) for c in confusions]
     names = compared_names(compared.trials[0].classes, compared.trials[0].noun)

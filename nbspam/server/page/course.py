@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.decision import UNSURE
-from nbspam.evaluation.figures import days_figure, reliability_figure, share_interval
-from nbspam.evaluation.metrics import ReliabilityBins
+from nbspam.evaluation.figures import days_figure, reliability_figure
+from nbspam.evaluation.metrics import ReliabilityBins, share_interval
 from nbspam.server.page.database import Database, RememberedVerdict
 
 DAYS, LATELY = 30, 7  # all that are shown, and those of them that are compared with the others
