@@ -36,6 +36,11 @@ _WANTED = frozenset(
     b"from to cc bcc message-id in-reply-to references date received"
     b" authentication-results list-id subject".split()
 )
+# A line of such a name, or of few others: its name, blanks, and its value.
+_HEADER = re.compile(
+    rb"\n([ABCDFILMRSTabcdfilmrst](?i:rom|o|cc?|essage-id|n-reply-to|eferences|ate|eceived"
+    rb"|uthentication-results|ist-id|ubject))([ \t]*+):(.*+(?:\n[ \t].*+)*+)"
+)
 _MAX_SHOWN = 200  # characters of a sender or subject
 _MAX_IDS = 200  # that a message answers
 MAX_HOST = 253  # bytes of a domain
@@ -117,11 +122,14 @@ class Correspondence(NamedTuple):
 def read_correspondence(message: headers.OpenedMessage) -> Correspondence:
     """Return the people and threads that the head of a message names; never raises."""
     values: dict[bytes, list[bytes]] = {}
-    for raw, value in headers.header_lines(message.head[: headers.LIMITS.headers]):
-        name = raw.rstrip(b" \t").lower()
+    room = dict.fromkeys(_WANTED, headers.LIMITS.headers)  # whatever stands before them
+    for match in _HEADER.finditer(message.head):
+        name = match[1].lower()
+        left = room.get(name, 0)
         # Forged checks with a blank before the colon are not removed by each mail server.
-        if name in _WANTED and (name != b"authentication-results" or name == raw.lower()):
-            values.setdefault(name, []).append(headers.unfold(value))
+        if left > 0 and not (match[2] and name == b"authentication-results"):
+            values.setdefault(name, []).append(headers.unfold(match[3][:left]))
+            room[name] = left - len(match[0])
     return Correspondence(values)
 
 
@@ -134,7 +142,7 @@ class Heading(NamedTuple):
 
 def heading(data: bytes) -> Heading:
     """Return the sender and the subject of a message, each "" if it has none."""
-    message = headers.open_message(data[: headers.LIMITS.headers])
+    message = headers.open_message(data)
     values = read_correspondence(message).values
     both = [values.get(name, [b""])[0] for name in (b"from", b"subject")]
     _, declared = headers.content_value(message.telling.get(b"content-type", b""))

@@ -80,16 +80,14 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
     ("allow shop.example", mail(DKIM, sender='"news@shop.example" <x@evil.example>'), 0),
     # What is denied needs no proof, and the more exact line counts.
     ("deny shop.example", mail(), CERTAIN),
+    ("deny shop.example", b"X: y\n" * 20_000 + mail(), CERTAIN),
     ("deny shop.example, allow news@shop.example", mail(DKIM), -CERTAIN),
     ("allow shop.example, deny news@shop.example", mail(DKIM), CERTAIN),
     ("allow example, deny shop.example", mail(DKIM), CERTAIN),
     # A mailing list is known by its List-Id, and by who signs for its domain.
     ("allow list:dev.l.example", mail(list_id="Dev <dev.l.example>"), -HINT),
-    (
-        "allow list:dev.l.example",
-        mail("dkim=pass header.d=l.example", list_id="Dev <Dev.L.example>"),
-        -CERTAIN,
-    ),
+    ("allow list:dev.l.example",
+     mail("dkim=pass header.d=l.example", list_id="Dev <Dev.L.example>"), -CERTAIN),
     ("allow list:dev.l.example", mail(DMARC, list_id="<dev.l.example>"), -HINT),
     ("deny list:dev.l.example", mail(list_id="dev.l.example"), CERTAIN),
     # A domain with other letters is the one that DNS has.
