@@ -25,7 +25,7 @@ _CARDS = frozenset((b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/dir
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
     b"txt": b"text/plain",
-    **dict.fromkeys((b"htm", b"html", b"xhtml", b"shtml", b"svg"), b"text/html"),
+    **dict.fromkeys((b"htm", b"html", b"xhtml", b"xht", b"shtml", b"hta", b"svg"), b"text/html"),
     **dict.fromkeys((b"eml", b"mht", b"mhtml"), b"message/rfc822"),
     b"ics": b"text/calendar",
     b"vcf": b"text/vcard",
@@ -85,7 +85,7 @@ class _Body(NamedTuple):
     encoding: bytes
     kind: bytes  # the media type
     parameters: Mapping[str, bytes]  # of the media type
-    filename: bytes  # empty if there is none
+    filename: bytes  # decoded, empty if there is none
     part: _UnreadPart
 
     @property
@@ -233,7 +233,7 @@ class Parts:
             if not headers.is_plain(filename):
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
-        body = _Body(data, encoding, kind, parameters, filename, part)
+        body = _Body(data, encoding, kind, parameters, headers.decode_value(filename), part)
         if kind.startswith(b"multipart/"):
             self.read_multipart(body)
             return
@@ -296,8 +296,7 @@ class Parts:
         most = attachments.MAX_FILE
         data = headers.decode_transfer(body.data[: 2 * most], body.encoding)
         size = len(data) * length // max(min(length, 2 * most), 1)  # the rest shrinks alike
-        name = headers.decode_value(body.filename)
-        file = attachments.look_at_file(body.kind, name, data[:most], size)
+        file = attachments.look_at_file(body.kind, body.filename, data[:most], size)
         self.fields.append(Field("file", " ".join(file.facts).encode()))
         if not self.limits.documents:
             return

@@ -132,6 +132,7 @@ BINARY = b"application/octet-stream"
     (b"image/x", b"a.SVG", b"<svg><text>" + SPAM, True),
     (BINARY, b"a.html", b"\n" * 2000 + PAGE, True),
     (BINARY, b"a.html", b"\0" + PAGE, True),
+    (BINARY, b"=?utf-8?q?a=2Exht?=", b"\0" + PAGE, True),
     (BINARY, b"a.bin", PAGE, True),
     (BINARY, b"a", SPAM, True),
     (b"odd/kind", b"a", SPAM, True),
