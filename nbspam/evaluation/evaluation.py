@@ -152,8 +152,9 @@ class _Run:
         """Return the 95 % intervals of the measures that have these names.
 
         Shares of documents have Wilson's: to the bootstrap, what has not happened is impossible
-        (E-366).  The calibration error has none: chance alone raises it, in a resample once more,
-        and the bootstrap misses a true error near 0 (E-348).
+        (E-366), so a measure that is the same in all resamples has none.  The calibration error
+        has none: chance alone raises it, in a resample once more, and the bootstrap misses a true
+        error near 0 (E-348).
         """
         rows = np.arange(len(self.y_true))
         if self.score is not None:
@@ -169,9 +170,10 @@ class _Run:
         if self.n_classes == 2:
             ham, spam = confusion
             shares |= {"hm_rate": (ham[1], ham.sum()), "sm_rate": (spam[0], spam.sum())}
-        of_shares = {name: metrics.share_interval(*each) for name, each in shares.items()}
-        found = zip(names, bounds, strict=True)
-        return {name: of_shares.get(name, ends) for name, ends in found if not np.isnan(ends[0])}
+        own = {name: metrics.share_interval(*each) for name, each in shares.items() if each[1]}
+        found = dict(zip(names, bounds, strict=True)) | own
+        # NaN is not below NaN, nor an end below the other where no resample differs.
+        return {name: ends for name, ends in found.items() if ends[0] < ends[1]}
 
 
 # --- a trial ------------------------------------------------------------------------------
