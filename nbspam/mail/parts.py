@@ -531,22 +531,16 @@ def _spots(size: int, count: int, seed: int) -> Iterator[int]:
 def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
     """Return text[start : stop] without the parts of words, characters and tags at its ends."""
     if start:
-        start = _next_start(text, start, min(start + _REACH, stop))
+        word = _BLANK.search(text, start, min(start + _REACH, stop))
+        start = word.end() if word else start
+        while start < stop and text[start] & 0xC0 == 0x80:  # within a character
+            start += 1
         bracket = _BRACKET.search(text, start, stop) if is_html else None
         if bracket and bracket[0] == b">":
             start = bracket.end()
     if stop < len(text):
         blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
         stop = blank if blank > start else stop
-        while stop > start and text[stop] & 0xC0 == 0x80:  # within a character
+        while stop > start and text[stop] & 0xC0 == 0x80:
             stop -= 1
     return text[start:stop]
-
-
-def _next_start(text: bytes, start: int, stop: int) -> int:
-    """Return where the next word begins, or the next character if no word does."""
-    if blank := _BLANK.search(text, start, stop):
-        return blank.end()
-    while start < stop and text[start] & 0xC0 == 0x80:
-        start += 1
-    return start

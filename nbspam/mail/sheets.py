@@ -449,7 +449,10 @@ def _selector(text: bytes) -> _Selector | None:
             compound = compound.removesuffix(harmless)
         if compound in (b":root", b":scope"):
             compound, roots = b"html", roots + 1
-        plain = _plain_keys(compound)
+        plain, match = None, _COMPOUND.match(compound)
+        if match and compound:
+            plain = frozenset(_KEY.findall(match[2].lower()))
+            plain |= {match[1].lower()} if match[1] else set()
         if plain is None and not (len(compound) <= _MAX_ASKED and _SIMPLE_PSEUDO.match(compound)):
             return None
         keys.append(plain or frozenset())
@@ -481,15 +484,6 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
 def _weight_of(key: bytes) -> int:
     """Return the specificity of a key: ids before classes before names."""
     return 1_000_000 if key.startswith(b"#") else 1000 if key.startswith(b".") else key != b"*"
-
-
-def _plain_keys(compound: bytes) -> frozenset[bytes] | None:
-    """Return the name, classes and id of a compound, None if it has other conditions."""
-    match = _COMPOUND.match(compound)
-    if not compound or match is None:
-        return None
-    keys = {match[1].lower()} if match[1] else set()
-    return frozenset(keys | set(_KEY.findall(match[2].lower())))
 
 
 def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -177,7 +177,9 @@ def with_headers(
     of which readers show different ones, unless it is there.  whole: data is all of the message.
     """
     end = _ENVELOPE.match(data).end()  # type: ignore[union-attr]  # it matches nothing, too
-    envelope, rest, eol = data[:end], data[end:], _line_end(data)
+    envelope, rest = data[:end], data[end:]
+    line_end = re.search(rb"\r?\n", data)
+    eol = line_end[0] if line_end else b"\r" if b"\r" in data else b"\n"
     added = list(headers)
     # If no end of the head is in sight, an empty line is added before it: then no reader takes
     # any line of it for a header.
@@ -206,14 +208,6 @@ def checked_tag(text: str) -> bytes:
 def _has_head(data: bytes) -> bool:
     """Return whether data begin with a header or with the empty line that ends the head."""
     return data.startswith((b"\n", b"\r\n")) or looks_like_header(data)
-
-
-def _line_end(data: bytes) -> bytes:
-    """Return the line end of a message; CR only if there is no LF."""
-    at = data.find(b"\n")
-    if at < 0:
-        return b"\r" if b"\r" in data else b"\n"
-    return b"\r\n" if data[at - 1 : at] == b"\r" else b"\n"
 
 
 def _pattern(names: Collection[str], only_lf: bool = False) -> re.Pattern[bytes]:
