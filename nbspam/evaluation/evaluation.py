@@ -152,9 +152,8 @@ class _Run:
         """Return the 95 % intervals of the measures that have these names.
 
         Shares of documents have Wilson's: to the bootstrap, what has not happened is impossible
-        (E-366), so a measure that is the same in all resamples has none.  The calibration error
-        has none: chance alone raises it, in a resample once more, and the bootstrap misses a true
-        error near 0 (E-348).
+        (E-366), so a measure that is the same in all resamples has none.  Nor has the calibration
+        error: chance raises it, in a resample once more, which misses a true error near 0 (E-348).
         """
         rows = np.arange(len(self.y_true))
         if self.score is not None:
