@@ -300,7 +300,7 @@ class _ModelCopy(NamedTuple):
 def merge_models(paths: Sequence[str]) -> Merged:
     """Return the model of all messages that several models know; raises NbspamError.
 
-    paths: the model files.  If models know a message in different classes, the one that a person
+    paths: the model files.  Of a message that several models know, the copy whose class a person
     has told is kept; else the one that was learned later; if both were on the same day, that of
     the model named later.  Settings that do not affect counts are those of the first model.  Rows
     of tables have no identity, so each of them counts.
@@ -390,9 +390,8 @@ def _common(models: Sequence[_MergedModel]) -> tuple[list[list[_ModelCopy]], lis
     told: list[int] = []
     n_repeated = n_disputed = 0
     for copies in _copies(models):
-        last = max(copies, key=lambda copy: (copy.told, copy.day, copy.model))
-        kept = next(copy for copy in copies if copy.label == last.label)
-        if last.told:
+        kept = max(copies, key=lambda copy: (copy.told, copy.day, copy.model))
+        if kept.told:
             told.append(kept.digest)
         for copy in copies:
             if copy is not kept:

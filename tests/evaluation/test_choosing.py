@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from nbspam.cli.measuring import _tuning_text
 from nbspam.decision import Cutoffs, cutoffs
@@ -81,7 +82,6 @@ def test_to_swap_the_two_swaps_won_and_lost_and_the_same_trial_ties_everywhere()
     ("n", "m"), [(0, 0), (3, 3), (1, 5), (40, 20), (700, 900), (400_000, 401_000)]
 )
 def test_sign_test_equals_scipy(n, m):
-    stats = pytest.importorskip("scipy.stats")
     expected = stats.binomtest(n, n + m).pvalue if n + m else 1.0
     assert choosing.sign_test(n, m) == pytest.approx(expected, rel=1e-8)
 

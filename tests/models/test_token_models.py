@@ -382,7 +382,6 @@ MISUSE = [
     ("no documents are left", lambda: fitted().unlearn(GOOD, [0, 1]).forget_empty_classes()),
     ("merge: MultinomialNB", lambda: fitted().merge(MultinomialNB().fit([[1]], [0]))),
     ("of another kind", lambda: fitted().merge(BernoulliNB().fit(GOOD, [0, 1]))),
-    ("None is of another kind", lambda: fitted().merge(None)),
     ("numbers and some are text", lambda: fitted().partial_fit(GOOD, ["a", "b"])),
     ("are text; use", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=["a", "b"])),
     ("classes: y should be", lambda: MultinomialNB().partial_fit(GOOD, [0, 1], classes=2)),

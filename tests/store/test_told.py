@@ -83,6 +83,10 @@ def test_of_a_dispute_the_told_word_holds_else_the_later_else_that_of_the_last_m
     assert merged.disputed == sum(label != holds for _, _, label in copies)
     expected = [16, 15] if holds == "ham" else [15, 16]
     assert merged.classifier.table.class_count.tolist() == expected
+    for last in paths[2:]:  # one after the other, too
+        bytes_of(merge(paths[:2], DAY).classifier, tmp_path / "two")
+        stepwise = merge([str(tmp_path / "two"), last], DAY)
+        assert stepwise.classifier.table.class_count.tolist() == expected
     assert merged.classifier.memory.ledger.told.sum() == told
 
 
