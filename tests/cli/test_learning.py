@@ -175,4 +175,4 @@ def test_a_row_is_relabelled_and_unlearned_as_itself_although_rows_of_other_clas
     assert nbspam("relabel", "--to", "ham", f"{table}#4") == (0, "moved 1\n", "")
     assert nbspam("unlearn", f"{table}#1", f"{table}#6") == (0, "un-learned 2\n", "")
     assert nbspam("relabel", "--to", "spam", f"{table}#4") == (0, "moved 1\n", "")
-    assert nbspam("update", table)[1] == "learned 2, already known 3\n"
+    assert nbspam("update", table)[1] == "learned 2, already known 3, skipped 1\n"
