@@ -76,8 +76,8 @@ def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
         if type(classifier).__name__ == "TableClassifier":
             raise UsageError(f"{path}: the model of a table; see: nbspam table")
         raise UsageError(
-            f"{path}: a model of kind features, which this command does not know; use train,"
-            " classify, predict, explain, eval, info or doctor"
+            f"{path}: a model of dependent tokens, only for classify, predict, explain, eval,"
+            " words, info, query and doctor; train another without --model tan and the like"
         )
     return classifier
 

@@ -187,11 +187,11 @@ table train $LIHANG --target Y --structure graph --max-parents 2 -m $OTHER | --m
 table train $LIHANG --target Y --structure graph --model tan -m $OTHER | not for --model tan
 table train $LIHANG --target Y --structure graph --class-prior uniform -m $OTHER | structure gives
 
-prune -m features | features: a model of kind features, which this command does not know
-tune $FOLDER -m features | features: a model of kind features, which this command does not know
-sort $BOX -m features | features: a model of kind features, which this command does not know
-export -m features | features: a model of kind features, which this command does not know
-filter -m features | features: a model of kind features, which this command does not know
+prune -m features | features: a model of dependent tokens, only for classify, predict
+tune $FOLDER -m features | features: a model of dependent tokens, only for classify, predict
+sort $BOX -m features | features: a model of dependent tokens, only for classify, predict
+export -m features | features: a model of dependent tokens, only for classify, predict
+filter -m features | features: a model of dependent tokens, only for classify, predict
 sort $BOX -m $TABLE | $TABLE: the model of a table; see: nbspam table
 update $FOLDER -m features | features: a model of kind features, which cannot learn
 unlearn $FOLDER -m features | features: a model of kind features, which cannot learn
