@@ -38,6 +38,7 @@ classify --jobs 0 | nbspam: --jobs 0 is not in the range x>=1; see `nbspam class
 cluster -k 2 --restarts 10001 | nbspam: --restarts 10001 is not in the range 1<=x<=10000
 cluster -k 2 --start x --restarts 9 | --restarts: EM starts from --start; leave out one
 cluster -k 2 --start x --seed 9 | --seed: EM starts from --start; leave out one
+table train --restarts 10001 | --restarts 10001 is not in the range 0<=x<=10000
 prune --half-life nan | nbspam: --half-life nan is not a number; see `nbspam prune --help`
 prune --half-life 0 | --half-life 0.0 is not in the range x>0
 filter "a b" | a b: the message comes by standard input; write: nbspam filter < 'a b'
@@ -45,12 +46,14 @@ filter given#2 | given#2: the message comes by standard input; write: nbspam fil
 filter --sure .9 | --sure: for --learn confident; give it, too
 setup work | work: not an account; write imaps://USER@HOST/, or [account.NAME] into
 sort $BOX --log json | --log: for --watch; give it, too
+sort $BOX --flag S | --flag S: not a letter that people set (programs set P, R, S and T); give --f
 sort $BOX --flag F --spam-folder .S | --spam-folder: no mail moves with --flag; leave one of
 sort $BOX --metrics 0 | --metrics: for --watch; give it, too
 serve --socket-mode 9 | --socket-mode 9: not three digits from 0 to 7; write 660 for
 classify --prior spam=nan $FOLDER | --prior: not shares between 0 and 1
 train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
+table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 classify --prior spam=.1 --prior spam=.9 | --prior names a class twice; give each class one share
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
