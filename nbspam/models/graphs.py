@@ -240,7 +240,7 @@ _TABU = 100  # recent structures that are not visited again
 _PATIENCE = 20  # changes without improvement before the search ends
 MAX_PARENTS = 3  # of a node, unless the caller gives a limit
 _MANY_CELLS = 1 << 20  # limit of one table, unless the caller asks for many parents
-_LEAST_GAIN = 1e-9  # nats; a smaller gain is a rounding error
+_LEAST_GAIN = 1e-9  # nats; a smaller gain is a rounding error, as is 1e-14 of the whole cost
 _SIMPLER = 1e-6  # nats; the cost of any arrow, so that useless ones are removed
 
 
@@ -270,6 +270,7 @@ def hill_climb(
         check_family(scores.cardinality, child, tuple(others[:max_parents]))
     climber = _Climber(scores, start, max_parents, roots)
     best, best_cost, cost = start, 0.0, 0.0
+    least_gain = max(_LEAST_GAIN, 1e-14 * abs(scores.total(start)))
     seen: deque[bytes] = deque([climber.arrows.tobytes()], _TABU)
     without_gain = 0
     while without_gain < _PATIENCE:
@@ -280,7 +281,7 @@ def hill_climb(
         seen.append(climber.arrows.tobytes())
         cost -= change.gain
         without_gain += 1
-        if cost < best_cost - _LEAST_GAIN:
+        if cost < best_cost - least_gain:
             best, best_cost, without_gain = parents_of(climber.arrows), cost, 0
     return best
 
