@@ -558,6 +558,8 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "encoded words of another charset": _pattern(b"=?gb2312?b?1tA=?=\n ", b"Subject: "),
     "parameters in parts": _numbered(b"; name*#N*=%41", b"Content-Type: text/plain", b"\n\nx"),
     "comments in a header": _pattern(b"(", b"Content-Type: text/plain"),
+    "lines that are joined": _pattern(b"a \n", b"Content-Type: text/plain; delsp=yes\n\n"),
+    "soft breaks": _pattern(b"= \n", b"Content-Transfer-Encoding: quoted-printable\n\n"),
     "separators of a mailbox": _pattern(ENVELOPES[0] + b"\n", b"", b"A: b\n\nx"),
     "shifts of a charset": _pattern(
         b"\x1b$B\x1b(B", b"Content-Type: text/plain; charset=iso-2022-jp\n\n"
