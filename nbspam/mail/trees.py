@@ -16,6 +16,8 @@ from nbspam.mail.visibility import RAW, TAG, VOID
 _MAX_ATTRIBUTES = 200  # of a tag, which the parser compares in pairs
 # Tags times different tags of formatting: every paragraph repeats the formatting left open.
 _MAX_REPEATED = 400_000
+_MAX_BYTES = 32 << 20  # of such tags that are repeated
+_MAX_MARKUP = 8 << 20  # bytes of trees, behind which no formatting goes on
 _AT_ONCE = 4000  # tags that are parsed together
 _MAX_TRIES = 8  # places where a long document is cut
 _CUT = b"<!--nbspam-cut-->"
@@ -26,7 +28,6 @@ _RAW_END = re.compile(r"</(?:script|plaintext)", re.IGNORECASE)
 
 # Source text, which may be hostile.
 _FORMATTING_NAME = rb"(?=(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>])"
-_FORMATTING = re.compile(rb"<" + _FORMATTING_NAME + rb"[^>]*+", re.IGNORECASE)
 _FORMATTING_START = re.compile(rb"<(/?)" + _FORMATTING_NAME, re.IGNORECASE)
 # Where a comment, a script, a text or a quoted value may end.
 _CLOSING = re.compile(
@@ -42,6 +43,9 @@ _FEW_ATTRIBUTES = 30  # of an element that goes on behind a cut
 _ANY_ATTRIBUTE = (
     rb"(?:[\s/]*+[^\s/>][^\s/>=]*+"
     rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+)"
+)
+_FORMATTING = re.compile(
+    rb"<" + _FORMATTING_NAME + rb"[^\s/>]*+%b*+" % _ANY_ATTRIBUTE, re.IGNORECASE
 )
 _HUGE_TAG = re.compile(
     rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+%b{0,%d}+[\s/]*+(?:>|\Z)|(?!))*+)"
@@ -63,16 +67,19 @@ def parse_in_parts(html: bytes, most: int) -> tuple[list[LexborHTMLParser], byte
         return [LexborHTMLParser(_without_repeats(html, tags))], b""
     trees: list[LexborHTMLParser] = []
     places = [match.start() for match in islice(re.finditer(b"<", html), most + 1)]
-    around, begin, start = b"", 0, 0
+    around, begin, start, left = b"", 0, 0, _MAX_MARKUP
     while begin < len(html):
         stop = min(start + _AT_ONCE, most)
         if has_names:
             stop = min(stop, max(start + 1, bisect_left(places, begin + _MANY_BYTES)))
         for _ in range(_MAX_TRIES):
             end = places[stop] if stop < len(places) else len(html)
-            part = _without_repeats(html[begin:end], stop - start)
-            tree = LexborHTMLParser(around + part + _CUT)
-            open_tags = _open_at_cut(tree)
+            part = around + html[begin:end]
+            part = _without_repeats(part, part.count(b"<") if left > 0 else _MAX_BYTES)
+            tree = LexborHTMLParser(part + _CUT)
+            written = (tree.html or "").encode("utf-8", "replace")
+            left -= len(written)
+            open_tags = _open_at_cut(written)
             closing = _CLOSING.search(html, end) if open_tags is None else None
             if closing is None:
                 break
@@ -92,23 +99,23 @@ def parse_in_parts(html: bytes, most: int) -> tuple[list[LexborHTMLParser], byte
 def _without_repeats(html: bytes, tags: int) -> bytes:
     """Return a document of so many tags in which no formatting goes on in all that follows."""
     # A half of the tags, at most, is repeated in the other half.
-    if tags * tags > 4 * _MAX_REPEATED and (
-        tags * len(set(_FORMATTING.findall(html))) > _MAX_REPEATED
-    ):
-        return _FORMATTING_START.sub(rb"<\1x-", html)  # to the parser, names of no meaning
+    if tags * tags > 4 * _MAX_REPEATED or tags * len(html) > _MAX_BYTES:
+        repeated = set(_FORMATTING.findall(html))
+        if tags * len(repeated) > _MAX_REPEATED or tags * sum(map(len, repeated)) > _MAX_BYTES:
+            return _FORMATTING_START.sub(rb"<\1x-", html)  # to the parser, names of no meaning
     return html
 
 
-def _open_at_cut(tree: LexborHTMLParser) -> list[bytes] | None:
+def _open_at_cut(written: bytes) -> list[bytes] | None:
     """Return the tags of the elements that are open at the cut, None if it is in no element."""
     open_tags: list[bytes] = []
-    for written in TAG.findall((tree.html or "").encode("utf-8", "replace")):
-        if written == _CUT[1:-1]:
+    for tag in TAG.findall(written):
+        if tag == _CUT[1:-1]:
             return open_tags
-        name = _NAME.match(written)
+        name = _NAME.match(tag)
         if name and name[0] not in VOID and name[0] not in RAW:
-            open_tags.append(written)
-        elif open_tags and written[:1] == b"/":
+            open_tags.append(tag)
+        elif open_tags and tag[:1] == b"/":
             open_tags.pop()
     return None
 

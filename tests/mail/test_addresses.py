@@ -65,14 +65,8 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
     ("allow news@shop.example", mail(DKIM, server="mx.evil.example"), -HINT),
     ("allow news@shop.example", mail(DKIM, "dmarc=fail header.from=shop.example"), -HINT),
     ("allow news@shop.example", mail(DKIM, sender="news@shop.example, x@evil.example"), -HINT),
-    (
-        "allow news@shop.example",
-        mail(
-            "dmarc=pass header.from=e.example",
-            sender="x@e.example (a (b) <news@shop.example>)",
-        ),
-        -HINT,
-    ),
+    ("allow news@shop.example", mail("dmarc=pass header.from=e.example",
+     sender="x@e.example (a (b) <news@shop.example>)"), -HINT),
     ("allow news@shop.example", b"A: b\r" + mail(DKIM), -HINT),  # no server takes for a header
     # Others are not meant.
     ("allow news@shop.example", mail(DKIM, sender="other@shop.example"), 0),

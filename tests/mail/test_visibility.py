@@ -383,6 +383,8 @@ def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
 def test_formatting_left_open_is_not_repeated_in_every_paragraph():
     formatting = "".join(f"<font a{i}>" for i in range(1000))
     assert shown_and_hidden(f"{formatting}{'<p>a' * 1000}")[0].split() == ["a"] * 1000
+    few = "".join(f"<b a{i}='>' b='{'x' * 3000}'>" for i in range(9))
+    assert memory_of(shown_and_hidden, f"<p>{few}{'<p>a' * 1500}")[1] < 10 << 20
 
 
 def test_only_few_colours_are_compared_with_each_other(monkeypatch):
