@@ -75,10 +75,7 @@ class Copies:
         self._times: dict[int, int] = {}
 
     def numbered(self, digest: int, copy: int | None = None) -> int:
-        """Return the digest of a copy of a text; the digest of mail is unchanged.
-
-        copy: its number from 0; None: the next one.
-        """
+        """Return the digest of a text's copy, from 0 or the next one; of mail, it is unchanged."""
         if not digest & _TEXT:
             return digest
         times = self._times.get(digest, -1) + 1 if copy is None else copy
