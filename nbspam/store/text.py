@@ -165,7 +165,12 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     try:
         for number, line in enumerate(lines, 1):
             where = f"{name}: line {number}"
-            values = _object(line)
+            try:
+                values = json.loads(line)
+            except (RecursionError, ValueError):  # also of numbers with too many digits
+                values = None
+            if not isinstance(values, dict):
+                raise ValueError("not an object in JSON")
             if has_end:
                 raise ValueError("a line behind the last")
             if loader is None:
@@ -189,16 +194,6 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     except (*_WRONG, UsageError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else f"{error!s:.300}"
         raise InputError(f"{where}: {reason}; give a file that nbspam export wrote") from error
-
-
-def _object(line: bytes) -> Line:
-    try:
-        values = json.loads(line)
-    except (RecursionError, ValueError):  # also of numbers with too many digits
-        values = None
-    if not isinstance(values, dict):
-        raise ValueError("not an object in JSON")
-    return values
 
 
 class _Loader:
