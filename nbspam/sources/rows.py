@@ -370,18 +370,6 @@ def lines_of(
         yield line.rstrip("\r\n").replace("\r", " ") + "\n"
 
 
-def _sample_of(lines: Iterator[str]) -> list[str]:
-    """Take and return the first lines, few enough to keep in memory."""
-    sample: list[str] = []
-    size = 0
-    for line in lines:
-        sample.append(line)
-        size += len(line)
-        if len(sample) == _SAMPLE_LINES or size > _SAMPLE_CHARS:
-            break
-    return sample
-
-
 def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], list[list[str]]]:
     """Return all rows of a CSV or TSV table, lazily, and the rows in a sample of its first lines.
 
@@ -390,14 +378,21 @@ def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], li
     first = list(islice(lines, 1))
     if not _SEPARATOR.match("".join(first)):
         lines = chain(first, lines)
-    sample = _sample_of(lines)
+    sample: list[str] = []
+    size = 0
+    for line in islice(lines, _SAMPLE_LINES):
+        sample.append(line)
+        size += len(line)
+        if size > _SAMPLE_CHARS:
+            break
     lines = chain(sample, lines)
     import csv
 
     # A cell that fills the sample, and its last line, must not stop the search there.
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE + _SAMPLE_CHARS))
     if kind == "tsv" and not _is_quoted(sample):
-        return _cut_at_tabs(lines), list(_cut_at_tabs(sample))
+        plain = (line[:-1].split("\t") for line in lines if line != "\n")
+        return plain, [line[:-1].split("\t") for line in sample if line != "\n"]
     delimiter, rows = _find_delimiter(sample, "\t" if kind == "tsv" else _DELIMITERS)
     return _csv_rows(lines, delimiter), rows
 
@@ -471,10 +466,6 @@ def _is_quoted(sample: list[str]) -> bool:
     # A cell that swallowed other rows has their tabs.
     has_lines = any("\n" in cell and "\t" not in cell for row in rows for cell in row)
     return has_lines and len(set(map(len, rows))) == 1
-
-
-def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:
-    return (line[:-1].split("\t") for line in lines if line != "\n")
 
 
 def json_objects(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, object]]]:
