@@ -146,7 +146,7 @@ def _show_merged(merged: "Merged", path: str, kept: str | None, as_json: bool) -
         facts |= {"in_both": merged.repeated, "disputed": merged.disputed}
         both = f"{merged.repeated:,} known to several, {merged.disputed:,} as different classes"
         lines = [f"added {merged.n_added} models: {read}", both]
-    lines += [f"forgot {output.loss_text(loss)}"] if loss else []
+    lines += [f"forgot {output.loss_text(loss, classifier.noun)}"] if loss else []
     lines.append(f"learned {amount_text(n_tokens, 'tokens')}; model in {path}")
     output.echo_result(as_json, facts, *lines)
 

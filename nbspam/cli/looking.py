@@ -46,7 +46,7 @@ def info_command(model_path: str, as_json: bool) -> None:
     table, sent = classifier.table, classifier.settings.sent_mail
     settings = classifier.settings.to_dict()
     n_docs = output.class_counts_of(table.classes, table.class_count)
-    n_tokens = len(table.vocabulary)
+    n_tokens, noun = len(table.vocabulary), classifier.noun
     if as_json:
         known = sent and {"messages": len(sent.messages), "correspondents": sent.n_correspondents}
         cutoffs = getattr(classifier, "cutoffs", None)
@@ -71,9 +71,9 @@ def info_command(model_path: str, as_json: bool) -> None:
     output.echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
-            ("trained", output.total_text(n_docs, classifier.noun)),
+            ("trained", output.total_text(n_docs, noun)),
             ("tokens", f"{n_tokens:,}"),
-            *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
+            *([("forgotten", output.loss_text(table.loss, noun))] if table.loss else []),
             *([("people", sent.in_words)] if sent else []),
             ("decision", _decision(model_path, classifier)),
             *((name, _setting_in_words(value)) for name, value in settings.items()),

@@ -340,12 +340,12 @@ def report_outcome(
     return 1 if outcome.skipped else 0
 
 
-def loss_text(loss: "Loss") -> str:
-    """Return in words which tokens a model has forgotten."""
+def loss_text(loss: "Loss", noun: str) -> str:
+    """Return in words which tokens a model has forgotten; noun: its documents, in the plural."""
     most = int(loss.of_each.max(initial=0))
     lacks = f", each of the others lacks up to {most:,}" if most else ""
     known = f"of those kept {loss.n_exact:,} are exact{lacks}"
-    return f"tokens of up to {amount_text(loss.of_others, 'messages')} each; {known}"
+    return f"tokens of up to {amount_text(loss.of_others, noun)} each; {known}"
 
 
 def loss_json(loss: "Loss | None") -> dict[str, int] | None:

@@ -159,15 +159,15 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
         "skipped": output.skipped_json(learned.skipped),
         "repeated": learned.repeated,
     }
-    sent = learned.classifier.settings.sent_mail
+    noun, sent = learned.classifier.noun, learned.classifier.settings.sent_mail
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     output.echo_result(
         as_json,
         facts,
-        f"read {output.total_text(n_docs, learned.classifier.noun)}{again}{failed}",
+        f"read {output.total_text(n_docs, noun)}{again}{failed}",
         *output.columns_read_lines(learned.classifier.settings.columns),
-        *([f"forgot {output.loss_text(table.loss)}"] if table.loss else []),
+        *([f"forgot {output.loss_text(table.loss, noun)}"] if table.loss else []),
         *([f"learned {sent.in_words}"] if sent else []),
         f"learned {amount_text(len(table.vocabulary), 'tokens')}; model in {model_path}",
     )

@@ -169,7 +169,7 @@ def test_a_damaged_list_is_told_by_its_line(nbspam, trained):
 def test_a_named_row_is_changed_although_rows_of_other_classes_equal_it(nbspam, trained, tmp_path):
     table = tmp_path / "texts.csv"
     table.write_text("label,text\nham,ok\nham,lunch\n,ok\nspam,ok\nspam,pills\nham,ok\n")
-    nbspam("train", "-m", trained, table)
+    assert "1 text each" in nbspam("train", "-m", trained, table, "--max-tokens", "9")[1]
     assert nbspam("relabel", "--to", "ham", f"{table}#4") == (0, "moved 1\n", "")
     assert nbspam("unlearn", f"{table}#1", f"{table}#6") == (0, "un-learned 2\n", "")
     assert nbspam("update", table)[1] == "learned 2, already known 2, moved 1, skipped 1\n"
