@@ -57,7 +57,6 @@ _WESTERN = "cp1252"
 _TABLE_SAMPLE = 1 << 16  # bytes of a table that are judged
 _TABLE_GUESS = 1 << 13  # bytes of them, in lines beyond ASCII, from which a charset is guessed
 _CHUNK = 1 << 18
-_LONG = 1 << 20  # bytes
 _EXAMPLES = "gb18030, big5, shift_jis, koi8-r, windows-1251 or utf-16"
 
 
@@ -75,7 +74,7 @@ def is_utf8(data: bytes) -> bool:
 
 def substituted(pattern: re.Pattern[bytes], by: bytes, data: bytes) -> bytes:
     """Return data with every match replaced; in long data `sub` takes 50 bytes for each."""
-    if len(data) < _LONG:
+    if len(data) < 1 << 20:
         return pattern.sub(by, data)
     made, done = bytearray(), 0
     for match in pattern.finditer(data):

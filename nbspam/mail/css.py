@@ -292,14 +292,12 @@ _OPACITY = re.compile(rb"opacity\(\s*([\d.]+%?)")
 
 def without_comments(text: bytes) -> bytes:
     """Return CSS without comments and braces in strings, and with escapes resolved."""
-    if text.find(b"/*") >= 0 or (text.find(b"{") >= 0 and _has_strings(text)):
+    if text.find(b"/*") >= 0 or (
+        text.find(b"{") >= 0 and (_QUOTE in text or _APOSTROPHE in text or b"url(" in text.lower())
+    ):
         text = _OPAQUE.sub(_without_braces, text)
     text = text.replace(b"\v", b"?")  # Python takes it for a blank, CSS does not
     return _ESCAPE.sub(_escaped, text) if _BACKSLASH in text else text
-
-
-def _has_strings(text: bytes) -> bool:
-    return _QUOTE in text or _APOSTROPHE in text or b"url(" in text.lower()
 
 
 def _without_braces(match: re.Match[bytes]) -> bytes:

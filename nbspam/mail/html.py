@@ -85,6 +85,7 @@ _PAGE_START = re.compile(rb"<[hHbB][tToO]")  # of <html> and <body>
 # What the parser reads at once in any case: tags, bytes, and tags of pages among more bytes; and
 # bytes of a tag that may have too many attributes.
 _FEW_TAGS, _FEW_BYTES, _FEW_PAGES, _SHORT_PAGE, _LONG_TAG = 1200, 100_000, 4, 40_000, 2000
+_FEW_PAIRS = 32 << 20  # tags times bytes: each tag may repeat formatting
 _MAX_BLANKS = 64  # before a quote
 
 
@@ -159,7 +160,8 @@ def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
     # bytes.count takes three times as long.
     tags = int(np.count_nonzero(np.frombuffer(html, np.uint8) == _OPENING))
     has_pages = size > _SHORT_PAGE and len(_PAGE_START.findall(html)) > _FEW_PAGES
-    may_take_long = len(html) > _FEW_BYTES or has_pages or _may_have_huge_tag(html)
+    is_large = len(html) > _FEW_BYTES or tags * len(html) > _FEW_PAIRS
+    may_take_long = is_large or has_pages or _may_have_huge_tag(html)
     if tags <= min(_FEW_TAGS, left) and not may_take_long:  # it might need quadratic time
         trees, rest = [LexborHTMLParser(html)], b""
     else:
