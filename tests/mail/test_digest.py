@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.mail.digest import Copies, digest_of, essence, framed
+from nbspam.mail.digest import digest_of, essence, framed
 from nbspam.mail.headers import open_message
 from nbspam.mail.message import parse_message
 from nbspam.sources.mailboxes import is_gone, unwrap
@@ -129,18 +129,6 @@ def test_texts_and_mail_never_share_a_digest():
     assert digest_of(MAIL) != digest_of(MAIL, is_text=True)
     assert digest_of(b"ok\r\n", is_text=True) == digest_of(b"ok", is_text=True)
     assert len({digest_of(b"%d" % n, is_text=True) for n in range(99)}) == 99
-
-
-def test_copies_of_a_text_get_different_digests_and_copies_of_mail_the_same():
-    first, second = Copies(), Copies()
-    text, mail = digest_of(b"ok", is_text=True), digest_of(MAIL)
-
-    numbers = [first.numbered(text) for _ in range(3)]
-    assert numbers[0] == text
-    assert len(set(numbers)) == 3
-    assert max(numbers) < 1 << 64
-    assert [second.numbered(text) for _ in range(3)] == numbers
-    assert {first.numbered(mail) for _ in range(3)} == {mail}
 
 
 SOME = st.sampled_from(
