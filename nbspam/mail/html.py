@@ -42,7 +42,7 @@ _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 _PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
 _LINK_FIRST = re.compile(
     rb'((?:a|img) (href|src))="([^"]*+)"'
-    # Idle attributes, as below.
+    # Idle attributes, as below.  For `|(?!)` see `headers`.
     rb'(?: (?:align|border|height|[hv]space|target|width)="[\w%.,;+# -]*+"|(?!))*+'
     rb'(?: alt="([^"]*+)")?'
 )

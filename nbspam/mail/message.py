@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from nbspam.mail.html import Html
 
 # Uuencoded data must have full lines, of 45 bytes in 60 characters: shorter ones could be words.
-# Such a line is searched first, because single bytes are found quickly and M is rare.
+# Such a line is searched first, because single bytes are found quickly and M is rare.  For
+# `|(?!)` see `headers`.
 _FULL_LINE = re.compile(rb"M(?<=\nM)[ -`]{60,61}\n")
 _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n"

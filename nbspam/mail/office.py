@@ -226,6 +226,7 @@ def _change_by_all(xml: bytes) -> Change:
 # the reader of looks above.  What is not sure is unknown, and hides nothing.
 
 _UNKNOWN = b"?"  # a colour
+# For `|(?!)` see `headers`.
 _RUN = re.compile(rb"(<a:rPr\b[^<>]*+)(?<!/)>([^<]*+(?:<(?!/?a:rPr\b)[^<]*+|(?!))*+)")
 _MORE_THAN_FILL = re.compile(rb"<a:(?:ln|uLn|uFill|effect\w+[^<>]*[^<>/]>|highlight|hlink)")
 

@@ -76,7 +76,7 @@ _SIMPLE_PSEUDO = re.compile(
 _DASHED = re.compile(rb"\[([a-z]+-[a-z-]+)")
 _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
-# Statements without a block, such as @import.
+# Statements without a block, such as @import.  For `|(?!)` see `headers`.
 _STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+|(?!))++")
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
 _BOUND = re.compile(rb"(min|max)-")

@@ -47,7 +47,7 @@ _ANY_ATTRIBUTE = (
 _FORMATTING = re.compile(
     rb"<" + _FORMATTING_NAME + rb"[^\s/>]*+%b*+" % _ANY_ATTRIBUTE, re.IGNORECASE
 )
-_HUGE_TAG = re.compile(
+_HUGE_TAG = re.compile(  # for `|(?!)` see `headers`
     rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+%b{0,%d}+[\s/]*+(?:>|\Z)|(?!))*+)"
     rb"(?:<[^\s/>]*+%b*+[\s/]*+>?+|\Z)" % (_ANY_ATTRIBUTE, _MAX_ATTRIBUTES, _ANY_ATTRIBUTE)
 )

@@ -393,7 +393,8 @@ def look_of(parent: Look, style: Style) -> Look:
     )
 
 
-# The text that a rule puts into elements: its most parts, and where they stand.
+# The text that a rule puts into elements: its most parts, and where they stand.  For `|(?!)`
+# see `headers`.
 _MAX_PARTS = 200
 _CONTENT = re.compile(
     rb"(?:\A|[;\s])content\s*+:((?:\"[^\"]*\"|'[^']*'|[^;\"']|(?!))*+)", re.IGNORECASE

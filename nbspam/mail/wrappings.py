@@ -193,7 +193,8 @@ _NO_TEXT = re.compile(
 )
 _ESCAPED = re.compile(rb"\\([nN,;:\\])")
 _CARD_LINE = re.compile(rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})([;:].*)", re.DOTALL)
-# The parameters of a property, and the colon behind them: quoted values may have colons.
+# The parameters of a property, and the colon behind them: quoted values may have colons.  For
+# `|(?!)` see `headers`.
 _PARAMETERS = re.compile(rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?|(?!)){0,20}+):")
 _QUOTED = re.compile(rb"(?i:QUOTED-PRINTABLE)[^\n]*+(?:(?<==)\n[^\n]*+|(?!))*+")
 _BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")

@@ -40,7 +40,7 @@ _NO_MAIL_STARTS = (
 _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
 # A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
 # and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
-# expression, which takes long, stands a mark that few messages have.
+# expression, which takes long, stands a mark that few messages have.  For `|(?!)` see `headers`.
 _DELETED = b"\nX-Mozilla-Status: ", rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
 _LINES_UNTIL = rb"(?:(?!%b)[^\r\n]++\r?\n|(?!))*+%b"
 _MARKED = b"\nX-Status: ", _LINES_UNTIL % (2 * (rb"X-Status: [A-Z]*D",))
