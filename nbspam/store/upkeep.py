@@ -77,8 +77,8 @@ def findings(path: str) -> Iterator[Finding]:
         )
     else:
         yield _ledger(classifier.memory, classifier)
-        n_sampled = len(classifier.memory.sample.digests)
-        yield Finding(GOOD, "sample", f"{amount_text(n_sampled, 'messages')} kept for fitting")
+        sampled = amount_text(len(classifier.memory.sample.digests), classifier.noun)
+        yield Finding(GOOD, "sample", f"{sampled} kept for fitting")
     yield _journal(path, snapshot.identity, journal, classifier)
 
 
@@ -95,14 +95,13 @@ def _rights(path: str) -> Iterator[Finding]:
 
 
 def _counts(classifier: Classifier) -> Finding:
-    table = classifier.table
-    text = (
-        f"{amount_text(table.n_docs, 'messages')}, {amount_text(len(table.vocabulary), 'tokens')}"
-    )
+    table, noun = classifier.table, classifier.noun
+    n_tokens = amount_text(len(table.vocabulary), "tokens")
+    text = f"{amount_text(table.n_docs, noun)}, {n_tokens}"
     if classifier.settings.weighting == PRESENCE and (
         (np.asarray(table.feature_count, np.float64) > table.class_count).any()
     ):
-        return Finding(BAD, "counts", f"{text}; a token is in more messages than there are")
+        return Finding(BAD, "counts", f"{text}; a token is in more {noun} than there are")
     return Finding(GOOD, "counts", text)
 
 
@@ -112,7 +111,7 @@ def _ledger(memory: Memory, classifier: Classifier) -> Finding:
         return Finding(NOTE, "ledger", text)
     n_told = int(memory.ledger.told.sum())
     told = f", {n_told:,} of them told one at a time" if n_told else ""
-    text = f"{amount_text(len(memory.ledger.digests), 'messages')}{told}"
+    text = f"{amount_text(len(memory.ledger.digests), classifier.noun)}{told}"
     of_class = np.bincount(memory.ledger.labels, minlength=len(classifier.classes))
     if (of_class != classifier.table.class_count).any():
         note = "the counts differ from it, as after fading or importing counts"

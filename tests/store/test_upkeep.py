@@ -43,6 +43,8 @@ def test_of_a_whole_model_everything_is_good(nbspam, model, tmp_path):
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
     assert "1 change, " in out
     assert [each["state"] for each in nbspam.json("doctor")["findings"]] == [GOOD] * 6
+    nbspam("train", "--preset", "text", tmp_path / "more")
+    assert "ledger\t48 texts" in nbspam.out("doctor")
 
 
 def test_a_damaged_file_and_what_is_no_model_are_bad(nbspam, trained, tmp_path):
