@@ -61,9 +61,10 @@ def compare(first: Trial, second: Trial) -> Comparison:
             " of mail, which as texts are none, with one --preset"
         )
     folds = [np.flatnonzero(first.fold == number) for number in np.unique(first.fold)]
-    a, b = (trial.answers()[0] == trial.y for trial in (first, second))
-    digests = np.arange(len(a)) if first.digests is None else first.digests
-    only_first, only_second = (len(np.unique(digests[only])) for only in (a & ~b, b & ~a))
+    first_right, second_right = (trial.answers()[0] == trial.y for trial in (first, second))
+    differing = first_right & ~second_right, second_right & ~first_right
+    digests = np.arange(len(first.y)) if first.digests is None else first.digests
+    only_first, only_second = (len(np.unique(digests[rows])) for rows in differing)
     return Comparison(
         len(first.y),
         len(folds),

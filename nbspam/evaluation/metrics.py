@@ -252,8 +252,8 @@ def share(part: np.int64, whole: np.int64) -> float:
 def wilson_interval(part: ArrayLike, whole: ArrayLike) -> tuple[Floats, Floats]:
     """Return the ends of the 95 % intervals of the shares part / whole, within 0 and 1.
 
-    Wilson (1927): the shares of which the observed one is 1.96 standard deviations away.  Of no
-    documents any share is possible.
+    part, whole: numbers, or arrays of one shape, which both ends have.  Wilson (1927): the shares
+    of which the observed one is 1.96 standard deviations away.  Of no documents any is possible.
     """
     some, n, square = np.asarray(part), np.maximum(whole, 1), _Z**2
     centre = (some / n + square / (2 * n)) / (1 + square / n)
