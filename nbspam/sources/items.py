@@ -257,6 +257,7 @@ def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[
         missing = Item(path, label, problem=f"{path}: no such message there; check its name")
         item = next(found, missing)._replace(series=None)
         if item.is_text:
+            # Read again, because to count equal texts at once would keep all of them in memory.
             again = _file_items(whole, label, options._replace(listener=files.SILENT))
             rows = takewhile(lambda each: each.name != path, again)
             # Rows without a class were not learned beside those that have one.
