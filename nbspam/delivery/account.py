@@ -336,6 +336,7 @@ class AccountSorter:
         folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
         folder = folder if can_move and not tags else None
         target = JUNK if tags else folder
+        copies: list[PlacedMessage] = []
         if target is not None and not self.choices.dry_run:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
@@ -343,7 +344,10 @@ class AccountSorter:
             self.memory.leave(moving, self.day)
             self._open(self.inbox)
             try:
-                self._tag(messages) if folder is None else self._move(messages, folder)
+                if folder is None:
+                    self._tag(messages)
+                else:
+                    copies = self._move(messages, folder)
             except AccountRefusedError as error:
                 self._skip(messages, error)
                 return
@@ -354,9 +358,12 @@ class AccountSorter:
         ]
         if folder is None:
             self._settle(left)
-        else:
-            moved = [(e.digest, LeftMessage(label, e.keyword)) for e in left]
-            self.memory.leave(moved, self.day)
+            return
+        self.memory.leave([(e.digest, LeftMessage(label, e.keyword)) for e in left], self.day)
+        # Noted now, so that it is seen when the user moves it before the next look, and last, as
+        # no look asks again where a known message was left.
+        for validity in {each.validity for each in copies}:
+            self.memory.note(folder, validity, [(each.uid, each.digest) for each in copies])
 
     def _tag(self, messages: list[PlacedMessage]) -> None:
         if not self.choices.tags:
@@ -370,7 +377,8 @@ class AccountSorter:
             )
         self.session.mark([each.uid for each in messages], JUNK, NOT_JUNK)
 
-    def _move(self, messages: list[PlacedMessage], folder: str) -> None:
+    def _move(self, messages: list[PlacedMessage], folder: str) -> list[PlacedMessage]:
+        """Move messages; return their copies, as far as the server names them."""
         if folder not in self._places:
             with suppress(AccountRefusedError):  # somebody else was faster
                 self.session.make_folder(folder)
@@ -381,9 +389,7 @@ class AccountSorter:
             if each.uid in placed
         ]
         self._drop_doubles(copies, self._others_in(folder, copies))
-        # Noted now, so that it is seen when the user moves it before the next look.
-        for validity in {each.validity for each in copies}:
-            self.memory.note(folder, validity, [(each.uid, each.digest) for each in copies])
+        return copies
 
     def _others_in(self, target: str, copies: list[PlacedMessage]) -> list[PlacedMessage]:
         """Return the messages, beside these, that came to a folder just before or in between."""

@@ -521,6 +521,8 @@ def test_wherever_the_process_is_killed_nothing_is_lost_or_done_twice(
             ends += 1
         box.sort()
         assert_sorted(box, [], before)
+        box.move(S[4], "Junk", "INBOX")
+        assert box.sort().learned == ["ham"]
     assert ends < 8
 
 
