@@ -112,13 +112,15 @@ def right(text: str, width: int) -> str:
 
 
 def clipped(text: str, width: int) -> str:
-    """Return text, cut to this many columns of a terminal; … is in place of the end."""
+    """Return text, cut to this many columns of a terminal; … is in place of the middle."""
     if display_width(text) <= width:
         return text
-    text = text[:width]
-    while text and display_width(text) >= width:
-        text = text[:-1]
-    return text + "…"
+    first, last = text[:width], text[len(text) - width // 2 :]
+    while last and (2 * display_width(last) >= width or not display_width(last[0])):
+        last = last[1:]
+    while first and display_width(first + last) >= width:
+        first = first[:-1]
+    return f"{first}…{last}"
 
 
 # --- progress --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy as np
 from nbspam.arrays import Floats
 from nbspam.decision import Rule, default_rule, estimate_prior, prior_shift
 from nbspam.errors import InputError
-from nbspam.printing import printable
+from nbspam.printing import clipped, printable
 from nbspam.workers import Workers, ordered_map
 
 _BRIEF_WIDTH = 200  # characters; short enough for a mail header
@@ -112,9 +112,7 @@ class Explanation:
         number: of tokens at most.
         """
         verdict = self.verdict
-        line = shortened_text(
-            f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH
-        )
+        line = clipped(f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH)
         between = ": "
         for row in self.strongest(number):
             more = f"{between}{printable(row.token)} {row.contribution:+.1f}"
@@ -123,11 +121,6 @@ class Explanation:
             line += more
             between = ", "
         return line
-
-
-def shortened_text(text: str, width: int) -> str:
-    """Return text shortened to at most `width` characters."""
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def joint_of_log_odds(score: Floats) -> Floats:

@@ -241,7 +241,7 @@ def det_figure(runs: Sequence[DetCurve], views: Views) -> Markup:
     places = [(float(_logit(p / 100, least)), f"{p:g} %") for p in percents]
     canvas.ticks_left(places)
     first, second = (clipped(shown(name), SHORT) for name in views.classes)
-    canvas.ticks_below(places, f"{first} called {second} (up: {second} called {first})")
+    canvas.ticks_below(places, f"{first} called {second} (up: the reverse)")
     kinds = [f"run{min(number, _LAST_RUN)}" for number in range(len(runs))]
     for kind, run in zip(kinds, runs, strict=True):
         path = _steps(canvas, _logit(run.hm_rate, least), _logit(run.sm_rate, least))

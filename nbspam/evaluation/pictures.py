@@ -24,13 +24,12 @@ from nbspam.evaluation.figures import HEIGHT, WIDTH, Views, text_at
 from nbspam.printing import clipped, display_width, printable
 from nbspam.tables.classifier import TableClassifier, description, estimated
 from nbspam.tables.unlabelled import TableClusters
-from nbspam.verdicts import shortened_text
 
 _ENDINGS = (".png", ".svg")
 _GAP, _HEAD = 20.0, 24.0  # around pictures, and above them for their titles
 SHEET = 2 * WIDTH + 3 * _GAP  # units wide
 _PIXELS = 1200  # of a PNG as wide
-_TITLE = 80  # characters of the title
+_TITLE = 80  # columns of the title
 _NAMES = 24  # columns of a class name beside the matrix
 _MAX_NUMBERED = 30  # answers, with more of which cells have no numbers
 _LETTERS = 13  # units of a line of text
@@ -117,7 +116,7 @@ def sheet(views: Views, what: str) -> ElementTree.Element:
         learning = figures.learning_figure(views.learning, views.noun)
         panels.append(("Learning (band: 95 % interval)", learning))
     lines = [
-        printable(shortened_text(what, _TITLE)),
+        clipped(printable(what), _TITLE),
         f"{n_right:,} of {n_docs:,} {views.noun} right ({100 * n_right / n_docs:.2f} %)",
     ]
     elements = [text_at(_GAP, _GAP * (n + 1.5), line, kind="head") for n, line in enumerate(lines)]
@@ -184,8 +183,10 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
         )
         yield Markup('<path class="m{n}" d="{d}"/>').format(n=n, d="".join(cells))
     for n in range(0, len(views.answers), int(np.ceil(_LETTERS / row))):
-        name = f"{clipped(printable(views.answers[n]), _NAMES)} {n + 1}"
-        yield text_at(left - 6, top + (n + 0.5) * row + 4, name, "end")
+        below, name = top + (n + 0.5) * row + 4, clipped(printable(views.answers[n]), _NAMES)
+        # Apart from its number, because the name may run from right to left.
+        yield text_at(left - 30, below, name, "end")
+        yield text_at(left - 6, below, str(n + 1), "end")
     for n in range(0, len(views.answers), int(np.ceil(2 * _LETTERS / column))):
         yield text_at(left + (n + 0.5) * column, top - 6, str(n + 1), "middle")
     if len(views.answers) <= _MAX_NUMBERED:

@@ -349,6 +349,7 @@ def environment(package: str) -> "Environment":
     environment.globals["style_hash"] = hash_of(style)
     environment.filters |= {
         "shown": shown,
+        "heading": printable_class,
         "count": lambda n: f"{n:,}",
         "amount": amount_text,
         "nats": nats,

@@ -218,8 +218,8 @@ def test_long_names_of_classes_have_room():
     names = "complaint about delivery", "question about invoice" * 9
     views = views_of(replace(random_trial(0), classes=names))
     titles = [text.text for text in pictures.sheet(views, "x").iter("text")]
-    assert max(map(columns, titles)) <= 58  # as many are as wide as a panel
-    assert "complai… called questio…" in " ".join(titles)
+    assert max(map(columns, titles)) <= 44  # as many capitals are as wide as a panel
+    assert "comp…ery called ques…ice" in " ".join(titles)
 
 
 # --- in a terminal ------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
     texts = [str(element.text) for element in root.iter("text")]
     n_right, n_docs = int(np.trace(views.confusion)), len(many.y)
     said = f"{n_right:,} of {n_docs} messages right ({100 * n_right / n_docs:.2f} %)"
-    assert {said, "mails " + "x" * 73 + "…", "a 1", "<b& 2"} <= set(texts)
-    assert [t for t in texts if t.startswith("\\x1b[31m好瓜xxxx") and t.endswith("… 3")]
+    assert {said, "mails " + "x" * 34 + "…" + "x" * 39, "a", "1", "<b&", "2"} <= set(texts)
+    assert [t for t in texts if t.startswith("\\x1b[31m好瓜…xxx")]
     assert not any(ord(c) == 0x202E or ord(c) < 32 for text in texts for c in text)
 
     confusion = views.confusion
@@ -284,7 +284,7 @@ def test_a_matrix_of_fifteen_classes_is_shown_whole_and_one_of_a_thousand_in_bou
     root = pictures.sheet(views_of(trial), "x")
     assert {str(k + 1) for k in range(n_shown)} <= {text.text for text in root.findall("text")}
     assert float(root.get("height")) < 3000
-    assert len(list(root.iter("text"))) < 300
+    assert len(list(root.iter("text"))) < 400
     assert len(ElementTree.tostring(root)) < 100_000
 
 
