@@ -133,9 +133,11 @@ class AccountSorter:
         no_lesson = {e.name for e in folders if e.use in _NO_LESSON or e.name == self.spam}
         below = tuple(name + delimiter for name in no_lesson for delimiter in "/.")
         others = [e.name for e in folders if e.name not in no_lesson | self._places.keys()]
-        if not any(each.use == "trash" for each in folders):
-            others = []  # one of them may be the trash, in a language that we do not know
-        self._others = [name for name in others if not name.startswith(below)][:_MOST_OTHERS]
+        others = [name for name in others if not name.startswith(below)]
+        # The trash comes first: virtual folders of Dovecot may show its messages, too.  Without
+        # one, another folder may be the trash, in a language that we do not know.
+        self._trash = [each.name for each in folders if each.use == "trash"]
+        self._others = [*self._trash, *others][:_MOST_OTHERS] if self._trash else []
 
     def _find_needs(self) -> None:
         """Find what each message needs."""
@@ -213,7 +215,7 @@ class AccountSorter:
             uids = [uid for uid in self.session.uids("UID", f"{first}:*") if uid >= first]
             moved = self._look.heads(uids[-_MOST_NEW:], "ham")
             found = [(each, "ham") for each in moved if each.digest in gone]
-            self._lessons += found
+            self._lessons += found if folder not in self._trash else []
             gone -= {each.digest for each, _ in found}  # labels of Gmail show it in more folders
         return numbers
 
