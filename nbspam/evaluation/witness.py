@@ -2,7 +2,7 @@
 
 In cross-validation and in a stream the model that gave an answer is soon gone.  So a `Witness`
 asks for its reasons at once, before costs are stated and the other answers are known, and keeps
-those of the N_KEPT worst answers to each class.
+those of the N_KEPT worst answers to each of two classes, or the N_OF_MANY worst of more classes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,8 @@ from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.items_to_messages import message_of_item
 from nbspam.verdicts import AnyClassifier, Evidence, Explanation, LogOddsParts, Verdict, posterior
 
-N_KEPT = 20  # answers of each true class that are explained
+N_KEPT = 20  # answers to each of two classes: another prior may make those to one of them right
+N_OF_MANY = 60  # answers to more than two classes
 N_WORDS = 12  # of each class
 KEPT_BYTES = 1 << 16  # of a message without a file of its own
 
@@ -52,7 +53,8 @@ class Witness:
         self.words: dict[str, list[StrongToken]] = {}
         self.settings: Settings | None = None  # of the models; None for those of tables
         self._items: dict[str, Item | None] = {}  # None: several have this name
-        self._worst: dict[int, list[_WrongAnswer]] = {}  # a heap for each true class
+        # A heap for each of two classes, or under None one for more classes.
+        self._worst: dict[int | None, list[_WrongAnswer]] = {}
 
     def watched(self, inputs: Iterable[Any]) -> Iterator[Any]:
         """Let inputs pass, and keep items: KEPT_BYTES of an item without a file of its own."""
@@ -100,16 +102,16 @@ class Witness:
         for place in np.lexsort((rows, -lead, -probability)).tolist():
             truth = int(y[place])
             rank = float(probability[place]), float(lead[place]), -int(rows[place])
-            worst = self._worst.get(truth, [])
-            if len(worst) == N_KEPT and rank < worst[0][:3]:
+            of, pair = (truth, (1, 0)) if n_classes == 2 else (None, (int(answer[place]), truth))
+            worst = self._worst.get(of, [])
+            if len(worst) == _n_kept(of) and rank < worst[0][:3]:
                 continue
-            pair = (1, 0) if n_classes == 2 else (int(answer[place]), truth)
             said = None
             with suppress(InputError):
                 evidence = reasons(place, *pair)[0]
                 # The counts of many classes would fill the memory; that there are some is enough.
                 said = Reasons(*pair, tuple(e._replace(counts=e.counts[:1]) for e in evidence))
-            self._keep(truth, (*rank, said))
+            self._keep(of, (*rank, said))
 
     def hear_one(
         self, row: int, truth: int, joint: Floats, reasons: Callable[[int, int], LogOddsParts]
@@ -120,15 +122,15 @@ class Witness:
 
     def join(self, other: "Witness") -> None:
         """Add the wrong answers and words of another witness, which heard other rows."""
-        for truth, worst in other._worst.items():
+        for of, worst in other._worst.items():
             for wrong in worst:
-                self._keep(truth, wrong)
+                self._keep(of, wrong)
         self.words = other.words or self.words
         self.settings = other.settings or self.settings
 
-    def _keep(self, truth: int, wrong: _WrongAnswer) -> None:
-        worst = self._worst.setdefault(truth, [])
-        if len(worst) < N_KEPT:
+    def _keep(self, of: int | None, wrong: _WrongAnswer) -> None:
+        worst = self._worst.setdefault(of, [])
+        if len(worst) < _n_kept(of):
             heappush(worst, wrong)
         else:
             heappushpop(worst, wrong)
@@ -159,6 +161,10 @@ class Witness:
                 message = message_of_item(item, self.settings)
                 return by_words(message, self.settings.tokens, evidence)
         return evidence
+
+
+def _n_kept(of: int | None) -> int:
+    return N_OF_MANY if of is None else N_KEPT
 
 
 def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[StrongToken]]:

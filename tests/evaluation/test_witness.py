@@ -7,7 +7,7 @@ from nbspam.errors import InputError
 from nbspam.evaluation import judging
 from nbspam.evaluation.evaluation import trial_under_prior
 from nbspam.evaluation.online import judge_online
-from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness, strongest_values
+from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, N_OF_MANY, Witness, strongest_values
 from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import rows_given
@@ -48,6 +48,16 @@ def test_the_worst_of_each_class_are_kept_whatever_their_order_and_by_how_many_t
     assert witness.reasons.keys() == joined.reasons.keys() == expected
     assert {(r.towards, r.against) for r in witness.reasons.values()} == {(1, 0)}
     assert (joined.words, joined.settings) == ({}, None)
+
+
+def test_of_many_classes_the_worst_answers_of_all_are_kept():
+    rng = np.random.default_rng(1)
+    p, y = rng.dirichlet(np.full(30, 0.1), 500), rng.integers(0, 30, 500)
+    witness = Witness()
+    for rows in np.array_split(rng.permutation(500), 9):
+        witness.hear(rows, y[rows], np.log(p[rows]), said(1.0))
+    wrong = np.flatnonzero(p.argmax(axis=1) != y)
+    assert witness.reasons.keys() == {*wrong[np.argsort(-p.max(axis=1)[wrong])[:N_OF_MANY]]}
 
 
 def test_folds_in_other_processes_are_heard_alike_and_answer_as_if_nobody_heard(few):
