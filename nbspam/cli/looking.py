@@ -427,6 +427,15 @@ class ClusterForm(NamedTuple):
     assignments: bool
     as_json: bool
 
+    def check(self) -> None:
+        """Raise UsageError if two forms of answer are chosen."""
+        output.refuse_two(
+            {"--number": output.is_named("number"), "--assignments": self.assignments}
+        )
+        # A single JSON object has the rounds in a key, lines of JSON have no place for them.
+        are_lines = self.assignments and self.as_json
+        output.refuse_two({"--trace": self.trace, "--assignments --json": are_lines})
+
 
 cluster_options = options.filling(
     ClusterForm,
@@ -509,7 +518,7 @@ def cluster_command(
     from nbspam.cli.training import items_for_em
     from nbspam.models.em import stopping
 
-    output.refuse_two({"--number": output.is_named("number"), "--assignments": form.assignments})
+    form.check()
     for name in ("restarts", "seed"):
         if start is not None and output.is_named(name):
             raise UsageError(f"--{name}: EM starts from --start; leave out one")

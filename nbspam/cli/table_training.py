@@ -242,7 +242,7 @@ def table_cluster_command(
     from nbspam.models.em import stopping
     from nbspam.tables.unlabelled import cluster_rows
 
-    output.refuse_two({"--number": output.is_named("number"), "--assignments": form.assignments})
+    form.check()
     if plot is not None:
         output.check_picture(plot)
     kinds = columns.categorical, columns.numeric, columns.drop

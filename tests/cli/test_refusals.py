@@ -102,6 +102,7 @@ explain gone --brief --json | --brief and --json: two forms of answer
 table explain gone --factors -n 3 | --number and --factors: two forms of answer
 cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
 table cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
+cluster gone -k 2 --assignments --json --trace | --trace and --assignments --json: two forms
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against "'" | give options of `nbspam train`
