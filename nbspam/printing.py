@@ -111,11 +111,11 @@ def right(text: str, width: int) -> str:
     return " " * (width - display_width(text)) + text
 
 
-def clipped(text: str, width: int) -> str:
-    """Return text, cut to this many columns of a terminal; … is in place of the middle."""
+def clipped(text: str, width: int, keeps_end: bool = True) -> str:
+    """Return text, cut to so many columns of a terminal; … replaces its middle, or its end."""
     if display_width(text) <= width:
         return text
-    first, last = text[:width], text[len(text) - width // 2 :]
+    first, last = text[:width], text[len(text) - width // 2 :] if keeps_end else ""
     while last and (2 * display_width(last) >= width or not display_width(last[0])):
         last = last[1:]
     while first and display_width(first + last) >= width:

@@ -325,7 +325,7 @@ def explanation_lines(
     for *numbers, kind, token in rows:
         cells = [*map(right, numbers, width), left(kind, width[3]), ""]
         start = "  ".join(cells)
-        yield start + clipped(token, _WIDTH - display_width(start))
+        yield start + clipped(token, _WIDTH - display_width(start), keeps_end=False)
 
 
 def _nats(value: float, digits: int = 3) -> str:
