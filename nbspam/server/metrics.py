@@ -204,10 +204,7 @@ _PLACE = {name: number for number, name in enumerate(_SLOTS)}
 
 def outcome_word(outcome: Outcome) -> str:
     """Return the outcome of one lesson, a word of LESSONS."""
-    for name in ("learned", "moved", "confirmed", "unlearned"):
-        if getattr(outcome, name):
-            return name
-    return "known"
+    return next((name for name in LESSONS if getattr(outcome, name, 0)), "known")
 
 
 class ServerTally:

@@ -192,10 +192,12 @@ class _RedisLog(SharedLog):
         with self._asked() as server, server.pipeline(transaction=False) as pipeline:
             pipeline.hsetnx(facts, "id", uuid4().hex).hmget(facts, "id", "added")
             pipeline.time().exists(self._key).xinfo_stream(self._key)
-            _, known, time, is_there, found = pipeline.execute(raise_on_error=False)
+            given, known, time, is_there, found = pipeline.execute(raise_on_error=False)
             for answer in (known, time, is_there, found if is_there else {}):
                 if isinstance(answer, Exception):
                     raise answer
+            if known[0] is None:  # a new log, on a server that is full or may only be read
+                raise self._failure(str(given))
         found = found if is_there else {"length": 0}
         # Redis and Valkey count all entries since 7.0, also foreign ones, but not deleted streams.
         added = max(int(found.get("entries-added", 0)), int(known[1] or 0))
