@@ -85,14 +85,15 @@ def open_log(url: str, password: str | None = None) -> SharedLog:
 
     url: redis://[USER@]HOST[:PORT]/KEY, rediss:// for TLS, or postgresql://…/DATABASE/TABLE.
     """
-    how = "give redis://HOST/KEY or postgresql://HOST/DATABASE/TABLE"
+    how = "give redis://HOST/KEY or postgresql://HOST/DATABASE/TABLE, with %23 for #"
     try:
         parts = urlsplit(url)
         if parts.password is not None or "password" in parts.query:  # no error may repeat it
             raise UsageError("--share: a password in an address; give --share-password-command")
         kinds = {"redis": _RedisLog, "rediss": _RedisLog, "postgresql": _PostgresLog}
-        if parts.scheme not in kinds:
-            raise UsageError(f"--share {url}: not the address of a log; {how}")
+        if parts.scheme not in kinds or parts.fragment:
+            shown = parts._replace(fragment="").geturl()
+            raise UsageError(f"--share {shown}: not the address of a log; {how}")
         return kinds[parts.scheme](parts, password)
     except ValueError:  # no port, or half an address of IPv6; perhaps with a password
         raise UsageError(f"--share: not the address of a log; {how}") from None

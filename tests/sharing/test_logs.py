@@ -258,7 +258,7 @@ def test_a_lesson_that_the_log_does_not_have_is_said_with_share_sync(host, monke
         ("postgresql://h/table", "no database, or a table of other characters"),
         ("postgresql://h/db/Drop;", "no database, or a table of other characters"),
         ("http://u:secret@h/k", "give --share-password-command"),
-        ("redis://h:99999/k", "not the address of a log"),
+        ("redis://u#x:secret@h/k", "with %23"), ("redis://h:99999/k", "not the address of a log"),
         ("redis://u:secret/@h/k", "not the address of a log"),
         ("redis://u:secret@[::1/k", "not the address of a log"),
     ],
