@@ -230,8 +230,8 @@ class Sharer:
             n_missed = amount_text(end.n_trimmed - place.n_read, "records")
             why = f"this host has not read {n_missed} that the log has removed"
         else:
-            why = "not the log that this host has read"
-            again += ", or move MODEL.share away on the first"
+            why = f"not the log of which this host has read {amount_text(place.n_read, 'records')}"
+            again += ", or move MODEL.share away on the one that has read most"
         self.outbox.send_again("lost log", end.identity)
         raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
