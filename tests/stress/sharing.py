@@ -25,6 +25,7 @@ from nbspam.sharing.logs import open_log
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.text import model_lines
+from protocols import check, tell
 from serving import Proxy, serving, until
 from shared_logs import SERVERS, message
 
@@ -69,10 +70,9 @@ class SharingHost:
             with suppress(ProcessLookupError):
                 os.kill(random.choice(self.served.pids), signal.SIGKILL)
 
-    def ask(self, data, *head):
-        lines = (*head, f"Content-length: {len(data)}", "", "")
+    def ask(self, request):
         try:
-            return self.served.ask("\r\n".join(lines).encode() + data)
+            return self.served.ask(request)
         except OSError:
             return b""
 
@@ -107,9 +107,8 @@ class Site:
             n, label = next(self.numbers), rng.choice(["ham", "spam"])
             if self.known and rng.random() < 0.1:  # another client has taught it otherwise
                 n = rng.choice(self.known)
-            head = ("TELL SPAMC/1.5", f"Message-class: {label}", "Set: local")
             data = message(n, rng.randrange(2))
-            if host.ask(data, *head).startswith(b"SPAMD/1.1 0 EX_OK"):
+            if host.ask(tell(label, data)).startswith(b"SPAMD/1.1 0 EX_OK"):
                 if n in self.taught:
                     self.again.add(n)
                 else:
@@ -118,7 +117,7 @@ class Site:
             else:
                 self.again.add(n)  # it may have been learned, too
             if number == 0:
-                answer = host.ask(message(rng.randrange(1000)), "CHECK SPAMC/1.5")
+                answer = host.ask(check(message(rng.randrange(1000))))
                 is_given = answer.startswith(b"SPAMD/1.1 0 EX_OK")
                 self.verdicts["given" if is_given else "none"] += 1
                 time.sleep(0 if is_given else 0.2)
@@ -154,7 +153,7 @@ class Site:
         """Assert that nothing was lost, that models are equal, and that verdicts are right."""
         until(self.is_quiet, seconds=3600)
         # A server makes a fit that is due once lessons come no longer fast.
-        until(lambda: not any(StoredModel(host.model).is_due for host in self.hosts))
+        until(lambda: not any(StoredModel(host.model).is_due for host in self.hosts), seconds=3600)
         models = [StoredModel(host.model) for host in self.hosts]
         assert len({b"".join(model_lines(model.whole())) for model in models}) == 1
         lost = [
@@ -172,7 +171,7 @@ class Site:
                 asked, model.classifier().classify(items, rule=rule), strict=True
             ):
                 line = f"Spam: {right.label == 'spam'} ; {score_of(right, rule):.1f} / 5.0"
-                assert line.encode() in host.ask(data, "CHECK SPAMC/1.5")
+                assert line.encode() in host.ask(check(data))
 
     def close(self):
         for host in self.hosts:
