@@ -17,7 +17,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.sparse import Documents
 from nbspam.tokens.tokenizer import tokenize
-from support import HAM, SPAM, count_batch, examples, json_lines, message, write_mails
+from support import SPAM, count_batch, examples, json_lines, message, write_mails
 
 SCORES = st.lists(st.floats(-50, 50), min_size=1, max_size=5).map(np.array)
 # A head that no model knows, as long as a spammer likes.
@@ -213,9 +213,3 @@ def test_json_says_how_much_of_unlike_mail_counts_and_adds_up(nbspam, model, tmp
         assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)
         assert values["posterior"]["spam"] == pytest.approx(1 / (1 + exp(-values["score"])))
     assert 0 < unlike["kept"] < known["kept"] == 1
-
-
-def test_ham_stays_ham(nbspam, trained):
-    (values,) = json_lines(nbspam("explain", "--json", stdin=UNKNOWN + HAM)[1])
-    assert values["label"] == "ham"
-    assert values["score"] < 0

@@ -18,16 +18,17 @@ from nbspam.tables.training import TableSettings, read_table, train_table
 from nbspam.verdicts import Evidence, Explanation, Verdict
 from support import MELONS, SPAM
 
-MAIL = PRESETS["mail"]
+MAIL, TEXT = PRESETS["mail"], PRESETS["text"]
 LONG = Item("m", None, b"\n" + b" ".join(b"word%d" % n for n in range(40)))
 
 
-def explanation(*evidence):
-    """Return the explanation of an answer "spam"; positive evidence speaks for spam."""
+def explanation(*evidence, label="spam", constant=0.1, probability=0.97):
+    """Return the explanation of an answer; positive evidence speaks for spam."""
     rows = tuple(Evidence(name, value, group, (1.0, 2.0)) for name, value, group in evidence)
-    score = 0.1 + sum(row.contribution for row in rows)
-    verdict = Verdict("m", "spam", {"ham": 0.03, "spam": 0.97})
-    return Explanation(verdict, "spam", "ham", score, 0.1, rows)
+    score = constant + sum(row.contribution for row in rows)
+    spam = probability if label == "spam" else 1 - probability
+    verdict = Verdict("m", label, {"ham": 1 - spam, "spam": spam})
+    return Explanation(verdict, "spam", "ham", score, constant, rows)
 
 
 def known(*more):
@@ -74,7 +75,7 @@ def test_models_of_chosen_tokens_know_few_words_and_are_not_blamed():
     case = cases.case_of(explanation(*said), LONG, settings, "ham")
     assert case.guesses == ("Nothing stands out: 100 % of its evidence speaks for spam.",)
     text = Item("m", None, b"hi there", is_text=True)  # texts are not blamed for being short
-    case = cases.case_of(explanation(*known()), text, PRESETS["text"], "ham")
+    case = cases.case_of(explanation(*known()), text, TEXT, "ham")
     assert "Too short" not in " ".join(case.guesses)
 
 
@@ -85,14 +86,9 @@ MANY = tuple((f"word{n}", 0.1, "text") for n in range(40))
 
 
 def found_in(*evidence, label="spam", constant=0.0, probability=0.97, **more):
-    """Return an answer as it is looked at; positive evidence speaks for spam."""
-    rows = tuple(Evidence(name, value, group, (1.0, 2.0)) for name, value, group in evidence)
-    score = constant + sum(row.contribution for row in rows)
-    other = "ham" if label == "spam" else "spam"
-    shares = {label: probability, other: 1 - probability}
-    verdict = Verdict("m", label, dict(sorted(shares.items())))
-    explanation = Explanation(verdict, "spam", "ham", score, constant, rows)
-    return cases.answered(explanation, other)._replace(**more)
+    """Return an answer as it is looked at."""
+    said = explanation(*evidence, label=label, constant=constant, probability=probability)
+    return cases.answered(said, "ham" if label == "spam" else "spam")._replace(**more)
 
 
 def said_of(*evidence, **more):
@@ -189,8 +185,6 @@ def test_classes_are_often_confused_if_twice_as_often_as_others():
 
 
 # --- marks over a text -----------------------------------------------------------------------
-
-MAIL, TEXT = PRESETS["mail"], PRESETS["text"]
 
 
 def evidence(**nats):
