@@ -76,6 +76,9 @@ def test_intervals_surround_their_numbers(few_resamples):
     for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
         for value, (low, high) in zip(row[:3], evaluation.class_intervals[name], strict=True):
             assert low <= value <= high
+    (_, lost), (missed, caught) = evaluation.confusion.tolist()
+    shares = [metrics.share_interval(caught, caught + n) for n in (lost, missed)]
+    assert evaluation.class_intervals["spam"][:2] == shares
     # Resamples of nine right documents have no wrong one, and say nothing of a class they lack.
     rare = evaluate(range(9), range(9), "abcdefghi", rng=np.random.default_rng(0))
     assert rare.intervals == {"accuracy": pytest.approx((0.7008, 1), abs=1e-4)}
