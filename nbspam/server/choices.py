@@ -181,9 +181,8 @@ class Listeners(NamedTuple):
     def close(self, besides: "Listeners | None" = None) -> None:
         """Close all sockets except those that `besides` has, too."""
         kept = besides.opened.values() if besides is not None else ()
-        for each in self.opened.values():
-            if each not in kept:
-                each.close()
+        for each in {*self.opened.values()} - {*kept}:
+            each.close()
 
 
 def listen(

@@ -304,8 +304,8 @@ class Courier:
     # ---- in the threads ----
 
     def _log_once(self, error: Exception) -> None:
-        """Log a failure once until lessons are shared; only the worker that reads does so."""
-        if self._reads and str(error) not in self._said:
+        """Log a failure once until lessons are shared."""
+        if str(error) not in self._said:
             self._said = (*self._said, str(error))[-_MOST_SAID:]
             self._service.log.failed("lessons wait, and are not shared now", error)
 
@@ -324,7 +324,8 @@ class Courier:
                     sharer.log.close()  # PostgreSQL has a process for each, and by default 100
             except Exception as error:
                 self._sends = False
-                self._log_once(error)
+                if self._reads:
+                    self._log_once(error)
                 self._ended.wait(_PAUSE)
                 seconds = _PAUSE
             if is_last:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 from unittest.mock import Mock
 
 import pytest
@@ -13,7 +12,7 @@ from nbspam.server import lessons
 from nbspam.server.choices import ShareChoices
 from nbspam.server.lessons import Courier, TaughtModels
 from protocols import tell
-from serving import free_port, serving, until
+from serving import free_port, is_refused, serving, until
 from shared_logs import Host, MemoryLog, message
 
 pytestmark = pytest.mark.slow
@@ -28,11 +27,6 @@ def teach(server, data, label):
 @pytest.fixture
 def run(nbspam):
     return lambda *arguments: "".join(nbspam(*arguments)[1:])
-
-
-def is_listening(path):
-    with socket.socket(socket.AF_UNIX) as client:
-        return client.connect_ex(path) == 0
 
 
 def metric(server, name):
@@ -61,7 +55,7 @@ def test_what_one_server_is_taught_all_know(tmp_path, server, run):
             server.start()
             until(lambda: metric(second, "read") == 3)
             os.kill(second.process.pid, signal.SIGKILL)
-        until(lambda: not is_listening(str(two / "spamd")))  # its workers end by themselves
+        until(lambda: is_refused(str(two / "spamd")))  # its workers end by themselves
         teach(first, message(4), "ham")
         with serving(models[1], two, *options) as second:
             until(lambda: metric(second, "read") == 4)
@@ -172,7 +166,11 @@ def test_failures_are_logged_once_and_their_end_when_lessons_can_be_sent(tmp_pat
     monkeypatch.setattr(log, "report", reports := Mock(side_effect=SharedLogError("read only")))
     service = Mock(choices=Mock(model_path=host.path, users=None))
     service.log.failed, service.log.noted = lambda _, error: said.append(str(error)), said.append
+    (lock := tmp_path / "host" / "model.share.courier.lock").mkdir()
     courier = Courier(service, ShareChoices("", None, False), TaughtModels(host.path, None))
+    until(lambda: said)
+    assert "model.share.courier.lock: " in said.pop()
+    lock.rmdir()
     until(lambda: min(appends.call_count, reports.call_count) > 4)
     reports.side_effect = None
     until(lambda before=reports.call_count: reports.call_count > before + 2)
