@@ -340,7 +340,7 @@ def listeners_of(
             except ModelFileError as error:  # of its secret
                 if len(listeners.opened) == 1:
                     raise
-                _note(log, f"{error}; until then there is no page")
+                _note(log, f"{error}; there is no page until this is mended and SIGHUP sent")
                 listeners.opened.pop(key).close()
     except NbspamError:
         listeners.close(before)

@@ -491,7 +491,7 @@ def test_a_damaged_secret_stops_the_page_only(nbspam, trained, monkeypatch):
     assert complains(nbspam("serve", "-m", trained, "--web", "0"), 1, why)
     status, _, err = nbspam("serve", "-m", trained, "--web", "0", "--spamd", "0")
     assert (status, shown) == (0, ["spamd"])
-    assert f"{why}; until then there is no page" in err
+    assert f"{why}; there is no page until this is mended and SIGHUP sent" in err
 
 
 def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):
