@@ -70,8 +70,10 @@ STORES = {
 @pytest.mark.parametrize("files", STORES.values(), ids=STORES)
 def test_the_same_mail_gives_the_same_items_in_every_store(files, tmp_path):
     (path,) = write_files(tmp_path, files).iterdir()
+    n_open = len(os.listdir("/dev/fd"))
     items = read(path, label="spam")
     assert [item.read() for item in items] == MAIL
+    assert len(os.listdir("/dev/fd")) == n_open
     assert {item.label for item in items} == {"spam"}
     assert not any(item.is_text for item in items)
     assert len({item.name for item in items}) == len(MAIL)
