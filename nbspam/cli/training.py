@@ -222,7 +222,7 @@ def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json:
 @click.argument("shard", type=options.SHARD, metavar="I/N")
 @inputs.corpus_and_sent_options
 @options.output_option("The file of the part to write.")
-@training_options.training_options
+@training_options.part_options
 @options.workers_options
 @options.strict_option
 @options.json_option

@@ -101,9 +101,7 @@ attachments_option = click.option(
     help="Read the text of attached documents.  It needs the extra nbspam[attachments].",
 )
 min_df_option = options.count_option("--min-df", help="Drop tokens of fewer than N documents.")
-training_options = options.filling(
-    SettingsChoices,
-    "training",
+_counted_options = (
     _MODEL,
     preset_option,
     click.option(
@@ -164,9 +162,10 @@ training_options = options.filling(
         " the topmost header Authentication-Results that begins with NAME, and must remove those"
         " that others wrote in its name.",
     ),
-    "For spode, tan, aode, a2de and network",
-    *_dependent_options,
 )
+part_options = options.filling(SettingsChoices, "training", *_counted_options)
+_dependent = "For spode, tan, aode, a2de and network", *_dependent_options
+training_options = options.filling(SettingsChoices, "training", *_counted_options, *_dependent)
 
 bounds_options = options.filling(
     Bounds,
