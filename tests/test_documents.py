@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import joblib
 import pytest
@@ -84,9 +85,7 @@ def terminal(nbspam, tmp_path, monkeypatch):
 
 
 def shell(line, stdin=None):
-    done = subprocess.run(line, shell=True, input=stdin, stdout=subprocess.PIPE, check=False)
-    assert done.returncode == 0, line
-    return done.stdout
+    return subprocess.run(line, shell=True, input=stdin, stdout=subprocess.PIPE, check=True).stdout
 
 
 def rerun(text, run):
@@ -155,6 +154,8 @@ def test_sessions_print_what_documents_show(path, terminal, request, monkeypatch
         path.write_text(text, "utf-8")
     for line, shown, printed in wrong:
         assert printed == shown, line
+    for picture in Path.cwd().glob("*.svg"):
+        assert picture.read_bytes() == (ROOT / "docs" / "pictures" / picture.name).read_bytes()
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
