@@ -221,9 +221,8 @@ class Supervisor:
             self.is_told = False
             self.waiting.clear()
             self.leave()
-            for name, listener in before.listeners:
-                if (name, listener) not in self.service.listeners:
-                    listener.close()
+            for _, listener in {*before.listeners} - {*self.service.listeners}:
+                listener.close()
             for _ in range(self.service.n_workers):
                 self.start()
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -380,11 +380,12 @@ def snapshot(sharer: Sharer, folder: str, users: list[str]) -> LogPosition:
         raise UsageError(f"{folder}: exists already; give a new folder")
     for _ in range(_TRIES):
         sharer.exchange()
-        with sharer.alone("reading"):
+        with sharer.alone("reading"), ExitStack() as unfinished:
+            unfinished.callback(shutil.rmtree, folder, ignore_errors=True)
             place = _copy_models(sharer, folder, users)
-        if place is not None:
-            return place
-        shutil.rmtree(folder, ignore_errors=True)
+            if place is not None:
+                unfinished.pop_all()
+                return place
     raise SharedLogError(f"{sharer.path}: new lessons keep arriving; try again when fewer do")
 
 

@@ -27,7 +27,11 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
         model = outlet.attach(opened(user), user)
         model.learn([Item("-", label, message(1))], day=DAY, classes=[label])
     folder, to, theirs = (str(tmp_path / name) for name in ("start", "new/model", "new/users"))
-    place = snapshot(sharer, folder, ["ann"])
+    (tmp_path / "users" / "bob").mkdir()
+    (tmp_path / "users" / "bob" / "model").write_bytes(b"rubbish")
+    with pytest.raises(ModelFileError, match="bob/model: not a model"):
+        snapshot(sharer, folder, ["ann", "bob"])
+    place = snapshot(sharer, folder, ["ann"])  # nothing of the other is left
     with pytest.raises(UsageError, match="has models of users; say with --users where they go"):
         join_log(folder, to, None)
     owner = os.geteuid() or 12345  # root joins for the owner of the folder
