@@ -96,7 +96,7 @@ def compare_command(
     items = corpus.items()
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
-    first = _spelt(_training, decisions_made(training)) or "the defaults"
+    first = _spelt(_training, decisions_made(training))
     _show(compared, first, corpus.sources, form)
 
 
@@ -169,12 +169,12 @@ def _show(
     """Print each comparison and write the page; first: the options of the first way."""
     from nbspam.sources.arrival import ORDERS
 
+    names = [way.strip() or "the defaults" for way in (first, *form.others)]
     judged = compared.trials[0]  # what was read is the same for all
     output.report_skipped(judged.skipped, form.strict)
     if form.report is not None:
         from nbspam.evaluation.pages import compared_page
 
-        names = [first, *form.others]
         page = compared_page(compared, names, " ".join(sources), form.per_week)
         output.write_text([page], "--report", form.report)
     if form.as_json:
@@ -184,9 +184,9 @@ def _show(
         return
     pieces = f"stretches, {ORDERS[judged.order]}" if judged.order else "folds"
     texts = []
-    for other, comparison in zip(form.others, compared.comparisons, strict=True):
+    for other, comparison in zip(names[1:], compared.comparisons, strict=True):
         size = f"{amount_text(comparison.n_docs, judged.noun)}, {comparison.n_folds} {pieces}"
-        texts.append(_comparison_text([f"A  {first}", f"B  {other}", size], comparison, judged))
+        texts.append(_comparison_text([f"A  {names[0]}", f"B  {other}", size], comparison, judged))
     click.echo("\n\n".join(texts))
 
 
