@@ -184,7 +184,7 @@ _COUNTS = ("connections", "oversized", "batches", "batched", "personal", "log_li
 SHARE_GAUGES = ("share_connected", "share_lag", "share_outbox", "share_read", "share_skipped")
 _GAUGES = (
     *("open_connections", "visitors", "asked", "queue", "held_bytes", "beat", "due"),
-    *("users", "users_bytes"),
+    *("users", "users_bytes", "shares"),
 )
 _WITHIN = [f"within {bound:g}" for bound in (*BOUNDS, float("inf"))]
 _SLOTS = (
@@ -195,7 +195,6 @@ _SLOTS = (
     *_COUNTS,
     *_GAUGES,
     *SHARE_GAUGES,
-    "shares",
     "seconds",
     *_WITHIN,
 )

@@ -203,6 +203,7 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
             tally.add("spam")
             tally.add("spam")
             tally.set_gauge("queue", 7)
+            tally.set_gauge("shares", row == 2)
             os._exit(0)
         os.waitpid(pid, 0)
 
@@ -210,7 +211,7 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
     assert tally.row(2, "spam") == 2
     assert tally.total("queue") == 21
     tally.clear(2)  # its process has ended: nothing waits there, but what it did was done
-    assert tally.total("queue") == 14
+    assert (tally.total("queue"), tally.total("shares")) == (14, 0)
     assert tally.total("spam") == 11
     with pytest.raises(KeyError):  # our bug
         tally.add("eggs")
