@@ -3,7 +3,7 @@
 The first line has settings and classes.  Then comes a line for each token, in the order of keys,
 one for each learned message, and one for each token that is owed.  The last line ends the text, so
 that a part of one is no model.  Everything else is derived from these again, so a model that is
-dumped and loaded gives the same file, to the byte.
+dumped and loaded gives the same file, to the byte, but for its place in the log that hosts share.
 
 The word list of bogofilter is read and written, too; the dumps of other filters are refused.
 """

@@ -419,6 +419,13 @@ def test_gibbs_agrees_with_elimination_within_its_standard_error(seed, n_targets
     assert sampled.n_samples == 8000
 
 
+def test_gibbs_may_begin_where_the_evidence_is_impossible():
+    causes, both = [[0.5, 0.5]], [[1, 0], [1, 0], [1, 0], [0, 1]]
+    network = network_of(((), (), (0, 1)), [causes, causes, both])
+    sampled = gibbs(network, [0], {2: 1}, 400, np.random.default_rng(0))
+    assert sampled.probability.tolist() == [0, 1]
+
+
 def test_the_same_seed_gives_the_same_samples_and_r_hat_tells_chains_that_are_stuck():
     stuck = network_of(((), (0,)), [[[0.5, 0.5]], [[1, 0], [0, 1]]])
     assert gibbs(stuck, [1], {}, 2000, np.random.default_rng(0)).r_hat > 1.1
