@@ -173,8 +173,9 @@ def test_a_trade_off_counts_messages_and_equal_costs_leave_the_cutoff_near_the_d
     y, score = np.array([0, 0, 0, 1, 1]), np.array([-5, -3.9, -3.9, -4, 5])
     found = cheapest_cutoffs(score, y, cutoffs(10, 0.5))
     assert trade_off(score, y, found)[1:] == (0, 1, 0, 1)
-    found = cheapest_cutoffs(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
-    assert found.spam == pytest.approx(0.9, abs=0.01)
+    for derived in (cutoffs(9), cutoffs(9, 0.1)):
+        found = cheapest_cutoffs(np.array([-8.0, 8.0]), np.array([0, 1]), derived)
+        assert (found.spam, found.ham) == pytest.approx((derived.spam, derived.ham), abs=0.01)
 
 
 @pytest.mark.parametrize("costs", [(10, None), (10, 0.2)])

@@ -420,10 +420,10 @@ def test_gibbs_agrees_with_elimination_within_its_standard_error(seed, n_targets
 
 
 def test_gibbs_may_begin_where_the_evidence_is_impossible():
-    causes, both = [[0.5, 0.5]], [[1, 0], [1, 0], [1, 0], [0, 1]]
-    network = network_of(((), (), (0, 1)), [causes, causes, both])
+    causes, neither = [[0.5, 0.5]], [[0, 1], [1, 0], [1, 0], [1, 0]]
+    network = network_of(((), (), (0, 1)), [causes, causes, neither])
     sampled = gibbs(network, [0], {2: 1}, 400, np.random.default_rng(0))
-    assert sampled.probability.tolist() == [0, 1]
+    assert sampled.probability.tolist() == [1, 0]
 
 
 def test_the_same_seed_gives_the_same_samples_and_r_hat_tells_chains_that_are_stuck():
