@@ -200,8 +200,7 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
         pid = fork()
         if pid == 0:
             tally.take_row(row)
-            tally.add("spam")
-            tally.add("spam")
+            tally.add("spam", 2)
             tally.set_gauge("queue", 7)
             tally.set_gauge("shares", row == 2)
             os._exit(0)

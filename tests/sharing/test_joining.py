@@ -27,9 +27,8 @@ def test_a_snapshot_has_models_of_users_and_the_position(tmp_path):
         model = outlet.attach(opened(user), user)
         model.learn([Item("-", label, message(1))], day=DAY, classes=[label])
     folder, to, theirs = (str(tmp_path / name) for name in ("start", "new/model", "new/users"))
-    (tmp_path / "users" / "bob").mkdir()
-    (tmp_path / "users" / "bob" / "model").write_bytes(b"rubbish")
-    with pytest.raises(ModelFileError, match="bob/model: not a model"):
+    (tmp_path / "users" / "bob" / "model").mkdir(parents=True)
+    with pytest.raises(ModelFileError, match="bob/model: a folder; give a model"):
         snapshot(sharer, folder, ["ann", "bob"])
     place = snapshot(sharer, folder, ["ann"])  # nothing of the other is left
     with pytest.raises(UsageError, match="has models of users; say with --users where they go"):

@@ -98,7 +98,6 @@ class Site:
             self.hosts.append(SharingHost(number, folder / f"host{number}", url, line, base))
         self.numbers = iter(range(1 << 40))
         self.taught, self.known, self.again = {}, [], set()  # acknowledged
-        self.verdicts = Counter()
 
     def client(self, host, number, end):
         """Teach and ask one server."""
