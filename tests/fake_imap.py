@@ -61,7 +61,7 @@ class FakeServer(socketserver.ThreadingTCPServer):
         self.greeting = b"* OK hello\r\n"
         self.permanent = r"* OK [PERMANENTFLAGS (\Seen \Deleted \*)] ok"
         self.answers, self.refused, self.asked, self.n_logins = {}, {}, [], 0
-        self.breaks = False
+        self.breaks, self.states_next = False, True
         self.cut_before, self.cut_after, self.cut_bytes = set(), set(), None
         self.tokens = {"good-token"}
         self.most = None  # messages that an account may have
@@ -242,8 +242,8 @@ class ImapHandler(socketserver.StreamRequestHandler):
         if place is None:
             return b"", "NO [NONEXISTENT] none"
         name = words.partition(" (")[0]
-        numbers = f"UIDVALIDITY {place.validity} UIDNEXT {place.following}"
-        return f"* STATUS {name} ({numbers})\r\n".encode()
+        following = f" UIDNEXT {place.following}" * self.server.states_next
+        return f"* STATUS {name} (UIDVALIDITY {place.validity}{following})\r\n".encode()
 
     def do_create(self, words):
         name = re.search(r'"(.*)"', words)[1]
@@ -261,7 +261,7 @@ class ImapHandler(socketserver.StreamRequestHandler):
         lines.append(self.server.permanent)
         if place.validity:
             lines.append(f"* OK [UIDVALIDITY {place.validity}] ok")
-        lines.append(f"* OK [UIDNEXT {place.following}] ok")
+        lines += [f"* OK [UIDNEXT {place.following}] ok"] * self.server.states_next
         return "".join(line + "\r\n" for line in lines).encode(), f"OK [{mode}] done"
 
     def do_examine(self, words):

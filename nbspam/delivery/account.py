@@ -98,7 +98,12 @@ class AccountSorter:
         self._open(self.inbox)
         # Messages that need nothing are noted last: until here, a look can be repeated.
         if numbers is not None:
-            self._note_elsewhere(numbers)
+            for url in self.session.refused:  # its folder is looked through at the next look
+                numbers.pop(url.folder, None)
+            if self.memory.following().keys() & set(self._others) - numbers.keys():
+                self._look.gone.clear()  # which the next look finds again
+            if numbers:
+                self.memory.keep_following(numbers)
         self._look.note(self.day)
         self._settle(self._needs[Need.NOTHING])
         self.memory.forget_gone(self.day)
@@ -205,7 +210,8 @@ class AccountSorter:
             # A folder that is new since the last look may have been made for such a message.
             was_validity, first = before.get(folder, (validity, 1))
             first = first if was_validity == validity else 1
-            if not gone or following <= first:
+            numbers[folder] = validity, following or first  # 163.com does not state it
+            if not gone or 0 < following <= first:
                 continue
             try:
                 self.session.open(folder)
@@ -213,20 +219,13 @@ class AccountSorter:
                 del numbers[folder]
                 continue
             uids = [uid for uid in self.session.uids("UID", f"{first}:*") if uid >= first]
+            if uids:
+                numbers[folder] = validity, max(following, uids[-1] + 1)
             moved = self._look.heads(uids[-_MOST_NEW:], "ham")
             found = [(each, "ham") for each in moved if each.digest in gone]
             self._lessons += found if folder not in self._trash else []
             gone -= {each.digest for each, _ in found}  # labels of Gmail show it in more folders
         return numbers
-
-    def _note_elsewhere(self, numbers: dict[str, tuple[int, int]]) -> None:
-        """Note the other folders; one that was refused is looked through at the next look."""
-        for url in self.session.refused:
-            numbers.pop(url.folder, None)
-        if self.memory.following().keys() & set(self._others) - numbers.keys():
-            self._look.gone.clear()  # which the next look finds again
-        if numbers:
-            self.memory.keep_following(numbers)
 
     # ---- learning ----
 
@@ -338,7 +337,10 @@ class AccountSorter:
         folder = {"spam": self.spam, "unsure": self.unsure}.get(label)
         folder = folder if can_move and not tags else None
         target = JUNK if tags else folder
-        copies: list[PlacedMessage] = []
+        # An earlier delivery of a message may have the keyword.
+        left = [
+            e._replace(keyword="spam" if tags or e.keyword == "spam" else "") for e in messages
+        ]
         if target is not None and not self.choices.dry_run:
             # Of two deliveries, the one in the target would pass for the copy of the other.
             first = [e for e in messages if self._places_of.get(e.digest, set()) <= {"ham"}]
@@ -349,23 +351,12 @@ class AccountSorter:
                 if folder is None:
                     self._tag(messages)
                 else:
-                    copies = self._move(messages, folder)
+                    left = self._move(left, folder, label)
             except AccountRefusedError as error:
                 self._skip(messages, error)
                 return
         self.report.judged += (self._sorted(e, v.label, v.probability, target) for e, v in judged)
-        # An earlier delivery of a message may have the keyword.
-        left = [
-            e._replace(keyword="spam" if tags or e.keyword == "spam" else "") for e in messages
-        ]
-        if folder is None:
-            self._settle(left)
-            return
-        self.memory.leave([(e.digest, LeftMessage(label, e.keyword)) for e in left], self.day)
-        # Noted now, so that it is seen when the user moves it before the next look, and last, as
-        # no look asks again where a known message was left.
-        for validity in {each.validity for each in copies}:
-            self.memory.note(folder, validity, [(each.uid, each.digest) for each in copies])
+        self._settle(left)
 
     def _tag(self, messages: list[PlacedMessage]) -> None:
         if not self.choices.tags:
@@ -379,19 +370,20 @@ class AccountSorter:
             )
         self.session.mark([each.uid for each in messages], JUNK, NOT_JUNK)
 
-    def _move(self, messages: list[PlacedMessage], folder: str) -> list[PlacedMessage]:
-        """Move messages; return their copies, as far as the server names them."""
+    def _move(self, messages: list[PlacedMessage], folder: str, label: str) -> list[PlacedMessage]:
+        """Move messages, and return them there; the UID is 0 if the server does not say it."""
         if folder not in self._places:
             with suppress(AccountRefusedError):  # somebody else was faster
                 self.session.make_folder(folder)
+            self._places[folder] = label
         placed = self._moved([each.uid for each in messages], folder)
-        copies = [
-            each._replace(folder=folder, validity=placed[each.uid][0], uid=placed[each.uid][1])
-            for each in messages
-            if each.uid in placed
-        ]
+        moved = []
+        for each in messages:
+            validity, uid = placed.get(each.uid, (0, 0))
+            moved.append(each._replace(folder=folder, validity=validity, uid=uid, place=label))
+        copies = [each for each in moved if each.uid]
         self._drop_doubles(copies, self._others_in(folder, copies))
-        return copies
+        return moved
 
     def _others_in(self, target: str, copies: list[PlacedMessage]) -> list[PlacedMessage]:
         """Return the messages, beside these, that came to a folder just before or in between."""
@@ -477,10 +469,13 @@ class AccountSorter:
         return folder == self.inbox and not self.choices.dry_run
 
     def _settle(self, messages: Sequence[PlacedMessage]) -> None:
-        """Note messages that stay where they are: how they were left, and their UIDs."""
+        """Note how messages were left, and their UIDs, so that their user's moves are seen.
+
+        UIDs come last: no look asks again where a known message was left.
+        """
         left = [(each.digest, LeftMessage(each.place, each.keyword)) for each in messages]
         self.memory.leave(left, self.day)
-        seen = [each for each in messages if each.folder in self._places]
+        seen = [each for each in messages if each.folder in self._places and each.uid]
         for (folder, validity), group in groupby(sorted(seen), attrgetter("folder", "validity")):
             self.memory.note(folder, validity, [(each.uid, each.digest) for each in group])
 

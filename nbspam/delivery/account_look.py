@@ -356,7 +356,7 @@ class AccountLook:
 
     def __init__(self, session: AccountSession, memory: AccountMemory) -> None:
         self.session, self.memory = session, memory
-        self.following: dict[str, int] = {}  # UIDNEXT, by folder
+        self.following: dict[str, int] = {}  # UIDNEXT, also where none is stated
         self.validities: dict[str, int] = {}  # UIDVALIDITY, by folder
         # Folder, UIDVALIDITY, and (n, 2) UIDs and digests of messages that are new here and need
         # nothing.  They may be all messages of an account, so none is an object.
@@ -372,10 +372,11 @@ class AccountLook:
         place: the meaning of the folder.  writes: it stays open to be changed.
         """
         opened = self.session.open(folder, writes)
-        self.following[folder], self.validities[folder] = opened.following, opened.validity
+        self.validities[folder] = opened.validity
         known = self.memory.known(folder, opened.validity)
         is_delivered = opened.validity > 0 and bool(known[:, 0].all())
         present = np.array(self.session.uids(), np.int64)
+        self.following[folder] = opened.following or int(present.max(initial=0)) + 1
         is_there = np.isin(known[:, 0], present)
         self.gone += [(folder, opened.validity, *row) for row in known[~is_there].tolist()]
         known = known[is_there]

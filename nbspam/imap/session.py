@@ -19,6 +19,7 @@ from itertools import groupby, islice
 from operator import lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nbspam import __version__
 from nbspam.errors import InputError, LostError, library_error
 from nbspam.imap.accounts import IMAP_NUMBERS, AccessBook, AccountSecret, ImapUrl, imap_url
 from nbspam.imap.troubles import AccountRefusedError, BrokenError, asking
@@ -58,6 +59,7 @@ _USUAL_NAMES = {
 }
 _MOST_REFUSED = 100  # messages that a server may refuse before it counts as refusing all
 _MOST_BROKEN = 20  # connections that a server may close one after another without a message
+_CHANGES = {b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED"}  # other answers are signs of life
 _PARTING_SECONDS = 2.0  # that a server may be silent when the connection is to end
 PAUSES = (1.0, 3.0, 9.0)  # seconds between attempts of a reader to connect again
 
@@ -149,6 +151,10 @@ class AccountSession(AbstractContextManager["AccountSession"]):
             if tls is None:
                 self._secure(client, context)
             self._log_in(client, secret)
+            with suppress(AccountRefusedError), asking(url, "ID"):
+                if client.has_capability("ID"):  # without a name 163.com opens no folder
+                    name = f'("name" "nbspam" "version" "{__version__}")'
+                    client.wire._simple_command("ID", name)
         except BaseException:
             _part_from(client)
             raise
@@ -295,9 +301,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 raise
             names = sorted(each.name for each in self.folders())
             if folder in names:
-                raise AccountRefusedError(
-                    f"{self.url.account}: {folder}: the server does not open it; try again later"
-                ) from None
+                raise
             like = get_close_matches(self.name_of(folder, names), names, 1) or names[:_MOST_NAMES]
             raise AccountRefusedError(
                 f"{self.url.account}: {folder}: no such folder; there is {', '.join(like)}",
@@ -502,7 +506,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
                 wire.begin_answer()
                 if not (answers := client.idle_check(0)):  # TLS has a part of one, or an end
                     break
-                changed = any(map(_is_change, answers))
+                changed = any(isinstance(e, tuple) and _CHANGES & {*e[:2]} for e in answers)
             client.idle_done()
 
 
@@ -522,13 +526,6 @@ def _flags(said: object) -> frozenset[str]:
     """Return flags and keywords in small letters; none of what is no list of them."""
     words = said if isinstance(said, tuple) else ()
     return frozenset(_text(each).lower() for each in words if isinstance(each, bytes))
-
-
-def _is_change(answer: object) -> bool:
-    """Return whether an answer while waiting reports a change; others are signs of life."""
-    return isinstance(answer, tuple) and any(
-        word in answer[:2] for word in (b"EXISTS", b"EXPUNGE", b"FETCH", b"VANISHED")
-    )
 
 
 # ---- the messages at URLs ----

@@ -149,9 +149,8 @@ def _refusal(url: ImapUrl, what: str, folder: str, error: Exception) -> InputErr
         return AccountRefusedError(
             f"{where}: the account is full; delete some mail, or empty the trash", code
         )
-    is_missing = code in ("NONEXISTENT", "TRYCREATE") or what in ("SELECT", "EXAMINE", "STATUS")
-    if folder and is_missing and code in ("", "NONEXISTENT", "TRYCREATE"):
-        return AccountRefusedError(f"{where}: no such folder; check the name", "NONEXISTENT")
+    if code == "TRYCREATE" or (what in ("SELECT", "EXAMINE") and not code):
+        code = "NONEXISTENT"  # if it is not listed
     said = _first_line(error)
     return AccountRefusedError(
         f"{where}: the server refuses {what} ({said}); check the account", code

@@ -292,7 +292,7 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
         ({"greeting": b"220 it's SMTP\r\n"}, "INBOX", "(unexpected response: 220 it's SMTP)"),
         ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (* BYE full); try"),
         ({"CAPABILITY": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (command: CAPABILITY"),
-        ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "INBOX: the server does not open it"),
+        ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "EXAMINE (select failed: Gre);"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
         ({"before": "IMAP4rev1"}, "INBOX", "takes no tokens of OAuth2; give --password-command"),
         ({}, "Nope", "Nope: no such folder; there is INBOX, Junk, Trash"),

@@ -80,7 +80,7 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
     [
         (H[0], "INBOX", "Junk", "spam"), (S[0], "Junk", "INBOX", "ham"),
         (S[0], "Junk", "Archive", "ham"), (S[0], "Junk", "Made now", "ham"),
-        (S[0], "Junk", "Made first", "ham"), (S[0], "Junk", "Spam", None),
+        (S[0], "Junk", "First", "ham"), (S[0], "Junk", "163", "ham"), (S[0], "Junk", "Spam", None),
         (S[0], "Junk", "Trash", None), (S[0], "Junk", "Junk/old", None),
         (S[0], "Junk", "Kosz", None), (S[0], "Junk", "Roskakori", None),  # a trash, too
         (H[0], "INBOX", "Trash", None), (H[0], "INBOX", "Archive", None),
@@ -89,12 +89,16 @@ def test_read_mail_is_noted_some_messages_at_a_time(box, monkeypatch):
 def test_a_move_is_a_lesson_which_is_learned_once(data, source, target, label, box, monkeypatch):
     monkeypatch.setattr(account, "_MOST_OTHERS", 3)  # which are the account's own
     box.server.after, box.server.namespaces = f"{AFTER} NAMESPACE", '(("" "/")) NIL (("All/" "/"))'
-    for folder in ("Archive", "All/1", "All/2") if target != "Made first" else ():
+    for folder in ("Archive", "All/1", "All/2") if target != "First" else ():
         box.put(folder, H[5], flags="\\Seen")
     if target == "Roskakori":
         del box.server.folders["Trash"]
+    if target == "163":  # 163.com asks for the name of a program, and states no UIDNEXT
+        box.server.after, box.server.states_next = f"{AFTER} ID", False
     box.put("INBOX", S[0], H[0])
     box.sort()
+    words = " ".join(box.server.asked)
+    assert ('ID ("name" "nbspam" "' in words, "UID 0:" in words) == (target == "163", False)
     box.move(data, source, target)
     if target == "Trash":
         box.put("virtual/All", data)  # which shows all messages wherever they are
@@ -541,6 +545,13 @@ def test_mail_that_may_not_be_removed_is_copied_once_and_the_rest_goes_on(comman
     assert (box.sort().skipped, box.where()["INBOX"]) == ([], H[:3])
 
 
+@pytest.mark.parametrize(("left", "need"), [("", "HAM"), ("ham", "VERDICT")])
+def test_a_message_that_was_being_moved_is_a_lesson_if_its_user_has_marked_it_since(left, need):
+    message = account_look.PlacedMessage("folder", 1, 1, 1, "ham", "ham", is_read=True)
+    was = account_look.LeftMessage(account_look.MOVING, left)
+    assert account_look.need_of(message, was, {"ham"}, has_gone=True).name == need
+
+
 @pytest.mark.parametrize(
     ("part", "breaks", "why"),
     [
@@ -600,10 +611,10 @@ def test_another_client_may_move_and_delete_at_the_same_time(box, monkeypatch):
     box.put("INBOX", *S[:4], *H[:4])
     real = account.AccountSorter._move
 
-    def move(self, messages, folder):
+    def move(*words):
         box.move(S[0], "INBOX", "Archive")
         box.server.delete(S[1], "INBOX")
-        return real(self, messages, folder)
+        return real(*words)
 
     with monkeypatch.context() as patch:
         patch.setattr(account.AccountSorter, "_move", move)
