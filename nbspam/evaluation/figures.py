@@ -17,7 +17,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.evaluation import metrics
 from nbspam.evaluation.evaluation import Trial
 from nbspam.evaluation.report import printable_class, shown
-from nbspam.printing import clipped, right
+from nbspam.printing import clipped, display_width, right
 
 N_SCORE_BINS = 30  # of the histogram
 N_PIECES = 20  # points of a stream's learning curve
@@ -145,6 +145,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 18, 10, 40
 _MAX_LABELS = 6  # along an axis
 _LAST_RUN = 3  # with a style of its own; further ones look like it
 SHORT = 8  # columns of a class name in a title that has several
+_LINE = 12  # units of a line of text
 _MARGIN = 24  # by which the first and last label may reach beyond their ticks
 
 
@@ -168,6 +169,7 @@ class Canvas:
         self.y = _Axis(*y, HEIGHT - _BOTTOM, _TOP)
         self._label = label
         self._elements: list[Markup] = []
+        self._labels: list[tuple[float, float, float]] = []
 
     def add(self, element: str, **values: object) -> None:
         """Add an element; {names} in it are replaced by values, which are escaped."""
@@ -195,8 +197,12 @@ class Canvas:
         )  # fmt: skip
 
     def label(self, x: float, y: float, text: str) -> None:
-        """Add a text above a point in the units of the axes."""
-        self._elements.append(text_at(self.x.at(x), self.y.at(y) - 3, text, "middle", "title"))
+        """Add a text above a point in the units of the axes, but below texts that are there."""
+        x, y, half = self.x.at(x), self.y.at(y) - 3, 3.5 * display_width(text)
+        while any(abs(x - a) < half + b and abs(y - c) < _LINE for a, b, c in self._labels):
+            y += _LINE
+        self._labels.append((x, half, y))
+        self._elements.append(text_at(x, y, text, "middle", "title"))
 
     def ticks_below(self, ticks: Iterable[tuple[float, str]], title: str) -> None:
         """Add the labels of the lower axis, and its title."""

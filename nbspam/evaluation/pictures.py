@@ -402,7 +402,8 @@ def curves_figure(column: str, curves: Sequence[Curve]) -> Markup:
     canvas.ticks_below(
         ((v, figures.number_text(v)) for v in figures.round_values(low, high)), clipped(column, 40)
     )
-    for number, (curve, height) in enumerate(zip(curves, heights, strict=True)):
+    for number in np.argsort(heights)[::-1].tolist():
+        curve, height = curves[number], heights[number]
         z = np.linspace(-_WIDTHS, _WIDTHS, _POINTS)
         x, y = curve.mean + z * curve.deviation, height * np.exp(-(z**2) / 2)
         canvas.line(_STYLES[number % len(_STYLES)], *zip(x.tolist(), y.tolist(), strict=True))

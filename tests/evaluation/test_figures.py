@@ -397,7 +397,7 @@ def melons(**how):
 DRAWN = {
     "tan.svg": lambda: melons(model="tan"),
     "network.svg": lambda: melons(model="network"),
-    "mixed.svg": melons,
+    "mixed.svg": lambda: melons(model="mixed", alpha=0),
     "mixture.svg": lambda: pictures.clusters_picture(
         cluster_rows(rows_given(MELONS), 2, drop=NAMES)
     ),
@@ -466,6 +466,13 @@ def test_the_ticks_of_a_curve_differ_also_where_numbers_are_huge():
     panel = ElementTree.fromstring(pictures.curves_figure("bytes", curves))
     ticks = [text.text for text in panel.iter("text") if text.get("text-anchor") == "end"]
     assert ticks == ["0", "5e−14", "1e−13", "1.5e−13"]
+
+
+def test_names_of_curves_do_not_cover_each_other():
+    curves = [pictures.Curve(f"class {n}", 0.1, 0.0, 1.0 + n / 100) for n in range(9)]
+    panel = ElementTree.fromstring(pictures.curves_figure("bytes", curves))
+    places = [float(text.get("y")) for text in panel.iter("text") if text.text.startswith("class")]
+    assert min(np.diff(places)) == 12
 
 
 def test_pictures_are_refused_where_there_is_nothing_to_draw(nbspam, tmp_path):
