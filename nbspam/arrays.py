@@ -44,6 +44,7 @@ def today() -> int:
 
 
 LARGEST_SEED = (1 << 32) - 1  # that numpy's older generators take
+LARGEST_COUNT = 10**12  # of samples, or of messages a week; more is a slip of the keyboard
 
 
 def checked_seed(seed: int) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.arrays import EPOCH, LARGEST_SEED, LAST_DAY
+from nbspam.arrays import EPOCH, LARGEST_COUNT, LARGEST_SEED, LAST_DAY
 from nbspam.cli import frame, output
 from nbspam.errors import UsageError
 
@@ -297,9 +297,9 @@ def filling(
     return decorated
 
 
-def count_option(*names: str, help: str) -> frame.Decorator:
-    """Return an option whose value is a whole number N from 1 up."""
-    return click.option(*names, type=click.IntRange(min=1), metavar="N", help=help)
+def count_option(*names: str, help: str, most: int | None = None) -> frame.Decorator:
+    """Return an option whose value is a whole number N from 1 up; most: the largest."""
+    return click.option(*names, type=click.IntRange(1, most), metavar="N", help=help)
 
 
 access_options = filling(
@@ -519,6 +519,7 @@ def report_options(what: str) -> tuple[frame.Decorator, frame.Decorator]:
     """Return the options of a report on an evaluation; what: it shows."""
     per_week = count_option(
         "--per-week",
+        most=LARGEST_COUNT,
         help="In --report, say what the errors mean for N messages a week.  [default: for a"
         " thousand messages]",
     )

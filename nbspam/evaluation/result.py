@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from nbspam.arrays import LARGEST_COUNT
 from nbspam.errors import UsageError, check_number
 from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
 from nbspam.evaluation.judging import judge_folds
@@ -25,7 +26,7 @@ class Result(Evaluation):
         per_week: how many messages come in a week, for the figures of a week.  Raises UsageError.
         """
         if per_week is not None:
-            check_number("per_week", per_week, 1, whole=True)
+            check_number("per_week", per_week, 1, LARGEST_COUNT, whole=True)
         from nbspam.evaluation.pages import quality_page
 
         return quality_page(self.trial, self.witness, per_week=per_week)

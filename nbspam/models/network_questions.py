@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers, checked_seed
+from nbspam.arrays import LARGEST_COUNT, Booleans, Floats, Integers, checked_seed
 from nbspam.errors import UsageError, check_number
 from nbspam.models import graphs
 from nbspam.models.network import Network, infer
@@ -65,7 +65,7 @@ def gibbs(
     targets: distinct variables; evidence: the value of each known variable.  Raises
     UsageError if there are too few samples, or the chains found no possible state.
     """
-    check_number("--gibbs", n_samples, 2 * CHAINS, whole=True)
+    check_number("--gibbs", n_samples, 2 * CHAINS, LARGEST_COUNT, whole=True)
     steps = -(-n_samples // CHAINS)
     burn_in = int(np.ceil(steps * _BURN_IN / (1 - _BURN_IN)))
     state = _Chains(network, targets, evidence, rng)

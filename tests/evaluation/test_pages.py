@@ -274,7 +274,7 @@ def test_it_has_all_measures_of_the_trial_and_makes_a_page(mails):
     assert "Of 70 messages a week" in page.text
     assert f"{result.errors} of {result.n_docs}, the most confident first" in page.text
     assert "In a thousand messages" in result.report()
-    with pytest.raises(UsageError, match="per_week: 0 is not a whole number from 1 up"):
+    with pytest.raises(UsageError, match="per_week: 0 is not a whole number from 1 to 1,0"):
         result.report(per_week=0)
     assert "which cross_validate(…, curve=True) does" in page.text
 

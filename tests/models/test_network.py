@@ -435,7 +435,7 @@ def test_the_same_seed_gives_the_same_samples_and_r_hat_tells_chains_that_are_st
     assert (one.probability == two.probability).all()
     assert (one.probability != other.probability).any()
     assert gibbs(random_network(1), [0], {}, 40, np.random.default_rng(0)).n_samples == 40
-    with pytest.raises(UsageError, match="--gibbs: 39 is not a whole number from 40 up"):
+    with pytest.raises(UsageError, match="--gibbs: 39 is not a whole number from 40 to 1,0"):
         gibbs(random_network(1), [0], {}, 39, np.random.default_rng(0))
 
 
