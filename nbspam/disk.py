@@ -295,6 +295,24 @@ def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
         raise
 
 
+@contextlib.contextmanager
+def result_file(path: str, option: str) -> Iterator[BinaryIO]:
+    """Yield a file for the path of an option, which only a complete one gets; raises InputError.
+
+    As it can hold words of mail, only its owner can read a new one.  What cannot be replaced, such
+    as a pipe, is written in place.
+    """
+    target = resolved(path)
+    is_file = os.path.isfile(target) or not os.path.exists(target)
+    can_replace = is_file and os.access(parent_folder(target), os.W_OK)
+    try:
+        with replacing(target) if can_replace else open(target, "wb") as file:
+            yield file
+    except OSError as error:
+        advice = REMEDIES.get(error.errno or 0, "give another name")
+        raise InputError(f"{option} {path}: {error.strerror or error}; {advice}") from error
+
+
 def remove_leftovers(folder: str, beside: str) -> None:
     """Remove the temporary files of processes that were killed; raises nothing.
 
@@ -305,16 +323,15 @@ def remove_leftovers(folder: str, beside: str) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         names = [entry.path for entry in entries if pattern.fullmatch(entry.name)]
     for name in names:
-        with contextlib.suppress(OSError, ModelFileError):
-            descriptor = open_own(name, beside)
-            try:
-                # If its process has just renamed it, another file may have the name, or none.
-                if _is_locked(descriptor) and os.path.samestat(
-                    os.fstat(descriptor), os.lstat(name)
-                ):
-                    os.unlink(name)
-            finally:
-                os.close(descriptor)
+        with (
+            contextlib.suppress(OSError, ModelFileError),
+            open(open_own(name, beside), "rb") as file,
+        ):
+            # If its process has just renamed it, another file may have the name, or none.
+            if _is_locked(file.fileno()) and os.path.samestat(
+                os.fstat(file.fileno()), os.lstat(name)
+            ):
+                os.unlink(name)
 
 
 @contextlib.contextmanager
@@ -326,8 +343,8 @@ def spooling() -> Iterator[None]:
         import tempfile  # it takes 2 ms
 
         where = tempfile.tempdir or "temporary files"
-        reason = error.strerror or error
-        raise InputError(f"{where}: {reason}; free some space, or set TMPDIR") from error
+        advice = REMEDIES.get(error.errno or 0, "free some space")
+        raise InputError(f"{where}: {error.strerror or error}; {advice}, or set TMPDIR") from error
 
 
 def make_folder(folder: str) -> None:
@@ -355,11 +372,8 @@ def make_file(name: str, like: str) -> None:
 
     like: as in `adopt`.
     """
-    descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        adopt(descriptor, like)
-    finally:
-        os.close(descriptor)
+    with open(os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        adopt(file.fileno(), like)
 
 
 def adopt(descriptor: int, like: str) -> None:

@@ -443,10 +443,9 @@ cluster_options = options.filling(
     click.option(
         "-k", required=True, type=click.IntRange(min=2), metavar="K", help="Number of clusters."
     ),
-    click.option(
+    options.count_option(
         "--restarts",
-        type=click.IntRange(1, options.MAX_RESTARTS),
-        metavar="N",
+        most=options.MAX_RESTARTS,
         default=5,
         show_default=True,
         help="Number of random starts, of which the most likely result is kept.",

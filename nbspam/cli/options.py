@@ -297,9 +297,9 @@ def filling(
     return decorated
 
 
-def count_option(*names: str, help: str, most: int | None = None) -> frame.Decorator:
+def count_option(*names: str, most: int | None = None, **attributes: Any) -> frame.Decorator:
     """Return an option whose value is a whole number N from 1 up; most: the largest."""
-    return click.option(*names, type=click.IntRange(1, most), metavar="N", help=help)
+    return click.option(*names, type=click.IntRange(1, most), metavar="N", **attributes)
 
 
 access_options = filling(
@@ -424,14 +424,8 @@ new_class_option = click.option(
 
 def number_option(default: int, what: str) -> frame.Decorator:
     """Return the option that says how many of something are shown; what: these, in the plural."""
-    return click.option(
-        "-n",
-        "--number",
-        type=click.IntRange(min=1),
-        metavar="N",
-        default=default,
-        show_default=True,
-        help=f"Show N {what}.",
+    return count_option(
+        "-n", "--number", default=default, show_default=True, help=f"Show N {what}."
     )
 
 

@@ -6,7 +6,6 @@ Text from strangers is escaped before it reaches the terminal.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import TYPE_CHECKING, TypeVar
 
@@ -53,12 +52,10 @@ def row_lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
 
 def write_text(pieces: Iterable[str], option: str, path: str) -> None:
     """Write text in pieces to the file of an option; raises InputError."""
-    try:
-        opener = partial(os.open, mode=0o600)  # as models: it can hold text of mail
-        with open(path, "w", -1, "utf-8", "backslashreplace", opener=opener) as stream:
-            stream.writelines(pieces)
-    except OSError as error:
-        raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
+    from nbspam.disk import result_file
+
+    with result_file(path, option) as stream:
+        stream.writelines(piece.encode("utf-8", "backslashreplace") for piece in pieces)
 
 
 def check_place(option: str, path: str) -> None:

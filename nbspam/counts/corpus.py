@@ -18,8 +18,8 @@ from nbspam.counts.counting import Training
 from nbspam.counts.ledger import Memory, Messages, Sampling
 from nbspam.counts.lessons import LessonBatch, read_lessons
 from nbspam.counts.table import CountTable, counted
-from nbspam.disk import replacing
-from nbspam.errors import InputError, UsageError, check_number
+from nbspam.disk import result_file
+from nbspam.errors import UsageError, check_number
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings, SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.items import Item
@@ -254,15 +254,9 @@ def vectors_of(
 
 
 def write_vectors(found: Vectors, path: str) -> None:
-    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError.
-
-    Only the owner can read it, as it may hold words of mail.
-    """
-    try:
-        with replacing(path) as stream:
-            if path.endswith(".csv"):
-                save_csv(stream, found.X, found.vocabulary, found.labels)
-            else:
-                save_csr(stream, found.X, found.labels)
-    except OSError as error:
-        raise InputError(f"--output {path}: {error.strerror}; give another name") from error
+    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError."""
+    with result_file(path, "--output") as stream:
+        if path.endswith(".csv"):
+            save_csv(stream, found.X, found.vocabulary, found.labels)
+        else:
+            save_csr(stream, found.X, found.labels)

@@ -51,7 +51,8 @@ def copy_message(
     if isinstance(failure, NbspamError | OSError):
         raise failure
     if failure is not None:
-        raise NbspamError(f"-: {failure!r}; the message passed unchanged") from failure
+        what = "no memory left" if isinstance(failure, MemoryError) else repr(failure)
+        raise NbspamError(f"-: {what}; the message passed unchanged") from failure
 
 
 def filter_message(

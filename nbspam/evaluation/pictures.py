@@ -12,13 +12,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 from markupsafe import Markup
 
-from nbspam.errors import InputError, UsageError, library_error
+from nbspam.disk import result_file
+from nbspam.errors import UsageError, library_error
 from nbspam.evaluation import figures
 from nbspam.evaluation.figures import HEIGHT, WIDTH, Views, text_at
 from nbspam.printing import clipped, display_width, printable
@@ -79,14 +80,11 @@ def write(picture: ElementTree.Element, path: str) -> str | None:
 
     Returns a note if no font has all of its letters.
     """
-    try:
+    with result_file(path, "--plot") as file:
         if path.lower().endswith(".svg"):
-            ElementTree.ElementTree(picture).write(path, "utf-8")
+            ElementTree.ElementTree(picture).write(file, "utf-8")
             return None
-        lacking = _write_png(picture, path)
-    except OSError as error:
-        reason = error.strerror or "cannot be written"
-        raise InputError(f"--plot {path}: {reason}; give another name") from error
+        lacking = _write_png(picture, file)
     if not lacking:
         return None
     return (
@@ -198,7 +196,7 @@ def _matrix(views: Views, top: float) -> Iterator[Markup]:
 # --- the same picture in dots ---------------------------------------------------------------
 
 
-def _write_png(root: ElementTree.Element, path: str) -> str:
+def _write_png(root: ElementTree.Element, file: BinaryIO) -> str:
     """Write a picture as PNG, and return the letters that no font has; raises OSError."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -212,7 +210,7 @@ def _write_png(root: ElementTree.Element, path: str) -> str:
         if lacking:  # the note replaces a warning for every letter
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         _paint(axes, root)
-        figure.savefig(path)
+        figure.savefig(file, format="png")
     return lacking
 
 

@@ -422,11 +422,8 @@ def append(
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[int]:
     """Yield a descriptor of the journal beside a model, to change it; raises OSError."""
-    descriptor = disk.open_own(journal_path(path), path, os.O_RDWR)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    with open(disk.open_own(journal_path(path), path, os.O_RDWR), "r+b", 0) as file:
+        yield file.fileno()
 
 
 def synchronize(path: str) -> None:

@@ -13,6 +13,7 @@ from markup import Page, rows_of
 from nbspam.cli.main import exit_status
 from nbspam.cli.output import check_page, write_text
 from nbspam.evaluation.report import MEASURES
+from stored import full_disk
 from support import FROM, MELONS, complains, write_files
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
@@ -294,6 +295,8 @@ def test_explain_writes_a_page_although_nobody_reads_the_explanations(
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", Closed(io.BytesIO()))
         assert exit_status(list(map(str, words))) == 0
+    monkeypatch.setattr("os.fsync", full_disk)  # which keeps the old page
+    assert complains(nbspam(*words), 1, f"--report {page}: No space left on device; free some")
     assert page.read_text("utf-8").count("<details") == 4
 
     page.unlink()

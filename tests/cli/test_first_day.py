@@ -193,7 +193,7 @@ def test_a_full_disk_for_waiting_items_is_one_line(trained, tmp_path):
     command = [sys.executable, "-c", script, tmp_path / "big.csv"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert complains((done.returncode, done.stdout, done.stderr), 1, "too large", "TMPDIR")
+    assert complains((done.returncode, done.stdout, done.stderr), 1, "ulimit -f", "TMPDIR")
 
 
 def test_a_quoted_pattern_stands_for_the_files_that_it_matches(nbspam, model, tmp_path):

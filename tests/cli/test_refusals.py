@@ -95,7 +95,7 @@ eval $FOLDER --errors ./a.svg --plot a.svg | --errors ./a.svg: the same file twi
 eval gone --cv 2 --plot a.pdf | --plot a.pdf: neither .png nor .svg; end the name in one
 table info -m $TABLE --plot - | --plot -: neither .png nor .svg; end the name in one
 eval gone --cv 2 --per-week 9 | --per-week: for the report
-eval gone --per-week 1000000000001 | --per-week 1000000000001 is not in the range 1<=x<=1000000000000
+eval gone --per-week 1000000000001 | is not in the range 1<=x<=1000000000000
 eval gone --cv 2 --report - | --report -: not a name of HTML; give one that ends in .html
 compare gone --against --pairs --report page.pdf | --report page.pdf: not a name of HTML
 explain gone --report no/page.html | --report no/page.html: there is no folder no
@@ -164,7 +164,7 @@ table query -m $NETWORK --gibbs 100 | say --target NAME too
 table query -m $NETWORK --independent 好瓜 甜度 --target 好瓜 | --target and --independent: two
 table query -m $NETWORK --target 好瓜 --moral | --target and --moral: two forms of answer
 table query -m $NETWORK --dot --moral --json | --json and --dot: two forms of answer; leave out
-table query -m $NETWORK --target 好瓜 --gibbs 1000000000001 | is not a whole number from 40 to 1,000,000,000,000
+table query -m $NETWORK --target 好瓜 --gibbs 1000000000001 | from 40 to 1,000,000,000,000
 table query -m $NETWORK --independent 好瓜 好瓜 | not two variables without evidence; name
 table query -m other.json | not a network
 table query -m round.json | round.json: its arrows lead round in a circle; remove one

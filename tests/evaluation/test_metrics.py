@@ -159,8 +159,9 @@ def test_wilson_intervals_equal_scipy():
 
 def test_bootstrap_interval_equals_scipy():
     values = np.random.default_rng(0).exponential(size=50)
+    rng = np.random.default_rng(7)  # called random_state in SciPy 1.13, too
     expected = stats.bootstrap(
-        (values,), np.mean, n_resamples=200, method="percentile", random_state=np.random.default_rng(7)
+        (values,), np.mean, n_resamples=200, method="percentile", random_state=rng
     ).confidence_interval
     interval = bootstrap_interval(np.mean, values, np.random.default_rng(7), n_resamples=200)
     assert interval == pytest.approx([expected.low, expected.high], rel=1e-12)
