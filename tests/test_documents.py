@@ -103,8 +103,7 @@ def rerun(text, run):
         wrong.append((line, shown, printed))
         return f"$ {line}\n{printed}"
 
-    again = CONSOLE.sub(lambda block: COMMAND.sub(command, block[0]), text)
-    return again, wrong
+    return CONSOLE.sub(lambda block: COMMAND.sub(command, block[0]), text), wrong
 
 
 def fits(shown, printed):

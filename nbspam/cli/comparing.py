@@ -96,8 +96,7 @@ def compare_command(
     items = corpus.items()
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
-    first = _spelt(_training, decisions_made(training))
-    _show(compared, first, corpus.sources, form)
+    _show(compared, _spelt(_training, decisions_made(training)), corpus.sources, form)
 
 
 @subcommand("table compare", "--target", "--against", "--cv", "--report")

@@ -159,13 +159,11 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
 
 def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
     """Return how common each class is, one line per class."""
-    names = [printable_class(name) for name in classes]
-    width = max(map(display_width, [*names, "share of documents, %"]))
-    lines = [left("share of documents, %", width) + "   assumed      here  estimated\n"]
+    lines = ["share of documents, %   assumed      here  estimated\n"]
     columns = shares.assumed, shares.observed, shares.estimated
-    for name, *values in zip(names, *columns, strict=True):
+    for name, *values in zip(map(printable_class, classes), *columns, strict=True):
         assumed, here, estimated = (100 * float(value) for value in values)
-        lines.append(f"{left(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
+        lines.append(f"{left(name, 21)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
     return "".join(lines)
 
 

@@ -57,7 +57,6 @@ table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
 classify --prior spam=.1 --prior spam=.9 | --prior names a class twice; give each class one share
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
-shard 1/2 $FOLDER -o $OTHER --unlabelled . | --unlabelled: no such option
 shard 1/2 $FOLDER -o $OTHER --max-parents 2 | --max-parents: no such option
 shard 1/2 $FOLDER -o $OTHER --model tan | --model tan needs all documents at once
 shard 0/4 $FOLDER -o $OTHER | 0/4: not I/N; shards are numbered from 1: the first of four is 1/4
