@@ -22,7 +22,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from nbspam import __version__
 from nbspam.arrays import differences
 from nbspam.counts.ledger import LabelChange, respelt
 from nbspam.errors import SharedLogError, UsageError, library_error
@@ -371,6 +370,7 @@ class _PostgresLog(SharedLog):
 # ---- lessons as records ----
 
 _MAGIC = b"nbspam lesson "
+_FORMAT = 1  # of lessons and of a journal's records; versions with the same one share a log
 _CRC = struct.Struct("<I")
 _MAX_HEAD = 2_000  # bytes
 MAX_CLASS = 255  # characters: folders may have names of so many
@@ -420,7 +420,7 @@ def encode_lesson(head: tuple[str, int, str, str, str], body: bytes) -> bytes:
 
     head: the fields of a SharedLesson before its change.  body: the change, as in a journal.
     """
-    values = {"version": __version__, **dict(zip(SharedLesson._fields, head, strict=False))}
+    values = {"format": _FORMAT, **dict(zip(SharedLesson._fields, head, strict=False))}
     data = _MAGIC + json.dumps(values).encode() + b"\n" + body
     return data + _CRC.pack(zlib.crc32(data))
 
@@ -428,7 +428,7 @@ def encode_lesson(head: tuple[str, int, str, str, str], body: bytes) -> bytes:
 def decode_lesson(record: bytes) -> SharedLesson:
     """Return the lesson in a record; raises ForeignRecordError.
 
-    Raises SharedLogError for a lesson of another version of the program.
+    Raises SharedLogError for a lesson in another format.
     """
     head, line_end, rest = record[:_MAX_HEAD].partition(b"\n")
     if not (record.startswith(_MAGIC) and line_end) or len(record) > _MAX_RECORD:
@@ -438,18 +438,18 @@ def decode_lesson(record: bytes) -> SharedLesson:
         raise ForeignRecordError("its checksum is wrong")
     try:
         values: dict[str, Any] = json.loads(head[len(_MAGIC) :])
-        version, number = values["version"], values["number"]
-        origin, host, user, settings = (values[n] for n in ("origin", "host", "user", "settings"))
-        texts = (version, origin, host, user, settings)
+        number, form = values["number"], values["format"]
+        texts = [values[name] for name in ("origin", "host", "user", "settings")]
+        origin, host, user, settings = texts
         if type(number) is not int or not all(isinstance(text, str) for text in texts):
             raise ValueError("values of another kind")
         if number >= 1 << 63 or not origin.isascii():
             raise ValueError("an origin or a number that no host has")
         user.encode()  # raises for half of a letter, which SQLite cannot keep
-        if version != __version__:
+        if form != _FORMAT:
             raise SharedLogError(
-                f"host {host[:100]!r} shares lessons of nbspam {version[:20]}, and this is"
-                f" {__version__}; let all hosts run one version"
+                f"host {host[:100]!r} shares lessons in format {str(form)[:20]}, and this nbspam"
+                f" reads {_FORMAT}; let all hosts run one version, and begin a new log"
             )
         change = decode_record(record[len(head) + 1 : -_CRC.size])
         _check_lesson(change)

@@ -198,11 +198,11 @@ def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "other", "why"),
     [
-        ("logs.__version__", "9.9", r"shares lessons of nbspam 9\.9, and this is"),
+        ("logs._FORMAT", 2, "shares lessons in format 2, and this nbspam reads 1; let all hosts"),
         ("sharer.fingerprint", lambda _: "x", "a model with other settings; give all hosts the"),
     ],
 )
-def test_another_version_or_model_is_refused_in_one_line_and_not_passed_over(
+def test_another_format_or_model_is_refused_in_one_line_and_not_passed_over(
     hosts, monkeypatch, name, other, why
 ):
     monkeypatch.setattr(f"nbspam.sharing.{name}", other)
