@@ -114,26 +114,21 @@ class AccountSorter:
 
     def _find_folders(self) -> None:
         """Find the folders that stand for spam, unsure and ham, the inbox last: it stays open."""
-        folders = self.session.folders()
+        folders, account = self.session.folders(), self.account.url.account
         names = {each.name for each in folders}
         self.spam = self.session.junk_folder(folders, self.choices.spam_folder)
         unsure = self.choices.unsure_folder
         self.unsure = unsure and self.session.name_of(unsure, names)
         if self.spam is None and not self.choices.tags:
             raise InputError(
-                f"{self.account.url.account}: no junk folder; name one by --spam-folder, or give"
-                " --tag"
+                f"{account}: no junk folder; name one by --spam-folder, or give --tag"
             )
-        maildir.check_apart(
-            self.account.url.account, filter(None, (self.inbox, self.spam, self.unsure))
-        )
+        maildir.check_apart(account, filter(None, (self.inbox, self.spam, self.unsure)))
         for folder, place in ((self.spam, "spam"), (self.unsure, "unsure")):
             if folder is not None and folder in names:
                 self._places[folder] = place
             elif folder is not None and self.choices.dry_run and not self.choices.tags:
-                self.report.notes.append(
-                    f"{self.account.url.account}: {folder}: no such folder; it would be made"
-                )
+                self.report.notes.append(f"{account}: {folder}: no such folder; it would be made")
         self._places[self.inbox] = "ham"
         no_lesson = {e.name for e in folders if e.use in _NO_LESSON or e.name == self.spam}
         below = tuple(name + delimiter for name in no_lesson for delimiter in "/.")

@@ -422,15 +422,17 @@ class _Sorter:
         folders = [MAILDIR_INBOX]
         if self.choices.flag is None:
             folders += [self.spam, self.unsure]
-        for _ in range(2):  # a message that moves while folders are listed is in none, or in two
+        last: list[MaildirEntry] | None = None
+        for _ in range(5):  # a message that moves while folders are listed is in none, or in two
             found = [entry for folder in folders for entry in maildir_entries(self.root, folder)]
             present = Counter(entry.base for entry in found)
-            if self.before.keys() <= present.keys() and len(present) == len(found):
+            is_whole = self.before.keys() <= present.keys() and len(present) == len(found)
+            if is_whole or found == last:
                 break
+            last = found
         bases = sorted(base for base, number in present.items() if number > 1)
         self.twins = dict.fromkeys(bases, MaildirNote(MOVING, "-"))
-        known = {base for base, left in self.before.items() if left.place == MOVING}
-        if new := [base for base in bases if base not in known]:
+        if new := [base for base, twin in self.twins.items() if self.before.get(base) != twin]:
             more = f", as {len(new) - 1:,} more names are" if len(new) > 1 else ""
             self.report.notes.append(
                 f"{self.root}: {new[0]} is in two folders at once{more}; nothing is learned from"

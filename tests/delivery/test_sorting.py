@@ -119,8 +119,7 @@ def test_unsure_mail_goes_where_it_is_looked_through(maildir):
     maildir.put("new/0.h", spam(0))
     maildir.sort()
     maildir.put("new/1.h", spam(1))
-    report = maildir.sort(unsure)
-    assert report.learned == []  # spam that was sorted before is not judged again
+    assert maildir.sort(unsure).learned == []  # spam that was sorted before is not judged again
     assert set(maildir.files) == {".Spam/new/0.h", ".Unsure/new/1.h"}
     maildir.rename(".Unsure/new/1.h", ".Spam/cur/1.h:2,S")
     report = maildir.sort()
@@ -303,8 +302,7 @@ def test_a_crash_at_any_step_loses_no_mail_and_teaches_nothing_wrong(maildir, mo
         except KeyboardInterrupt:
             assert {os.path.basename(p): d for p, d in maildir.files.items()} == messages
 
-    report = maildir.sort()
-    assert report.learned == []
+    assert maildir.sort().learned == []
     assert set(maildir.files) == {f".Spam/new/{n}.h" if n % 2 else f"new/{n}.h" for n in range(6)}
     assert maildir.n_learned() == 4
 
@@ -335,17 +333,20 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
         (spam(1), ".Spam/cur/1.h:2,S", "cur/1.h:2,S", "ham"),
     ],
 )
+@pytest.mark.parametrize("n_before", [0, 1])
 def test_a_message_that_moves_while_folders_are_listed_is_a_lesson(
-    maildir, monkeypatch, data, here, there, label
+    maildir, monkeypatch, data, here, there, label, n_before
 ):
     maildir.put(here, data)
+    maildir.put("cur/2.h:2,S", ham(2))
     maildir.sort()
-    listed, moves = sort.maildir_entries, [(here, there)]
+    (maildir.root / "cur/2.h:2,S").unlink()  # for which folders are listed again
+    listed, moves = sort.maildir_entries, [(here, here)] * n_before + [(here, there)]
 
     def listing(root, folder):
         found = list(listed(root, folder))
         if moves and folder == "":
-            maildir.rename(*moves.pop())
+            maildir.rename(*moves.pop(0))
         return found
 
     monkeypatch.setattr(sort, "maildir_entries", listing)
@@ -376,8 +377,7 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
         if n in (10, 20, 30):
             sorters.append(subprocess.Popen(command, stderr=subprocess.PIPE))
     for sorter in sorters:
-        assert sorter.communicate()[1] == b""
-        assert sorter.returncode == 0
+        assert (sorter.communicate()[1], sorter.returncode) == (b"", 0)
     maildir.sort()
 
     assert maildir.files == {
