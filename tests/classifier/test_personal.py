@@ -12,6 +12,7 @@ from nbspam.arrays import find
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import DAMPING, MOST_NATS, STRONGEST, Combination
+from nbspam.classifier.fitting import RATE, correction_step
 from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
 from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
@@ -131,6 +132,34 @@ def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text, strengt
     (verdict,) = personal.classify(site, [Item("-", None, data)], [own], cutoffs())
     assert verdict.posterior == pytest.approx(explanation.verdict.posterior)
     assert verdict.label == explanation.verdict.label
+
+
+@given(LABELLED, LABELLED)
+@example([("a b", "ham")], [("a", "spam"), ("a b", "ham"), ("a", "ham")])
+@examples(20)
+def test_corrections_are_made_by_passes_over_messages_that_are_left_out(everybodys, mine):
+    site = site_of(everybodys)
+    own, lessons = taught(site, mine), []
+    for text, label in mine:
+        truth = CLASSES.index(label)
+        places = find(own.keys, tokenized([text]).documents.tokens)
+        values, class_count = own.values * np.float32([1, 1, 0]), own.class_count.copy()
+        values[places, truth] -= 1
+        class_count[truth] -= 1
+        left_out = own._replace(values=values, class_count=class_count)
+        others = [left_out._replace(values=values.copy()) for _ in places]
+        for each, place in zip(others, places, strict=True):
+            each.values[place, 2] = 1  # so that the score grows by what a token is worth
+        score, *more = scores(site, [text] * (1 + len(others)), [left_out, *others])
+        lessons.append((places, np.array(more) - score, score, truth))
+
+    steps, correction = [], np.zeros(len(own.keys))
+    for number in range(personal.PASSES):
+        for places, worth, score, truth in lessons[:: (-1) ** number]:
+            total = np.clip(worth @ correction[places], -MOST_NATS, MOST_NATS)
+            correction[places] += RATE * worth * correction_step(score + total, truth, 1.0)
+        steps.append(correction.copy())
+    assert own.values[:, 2] == pytest.approx((steps[-1] + steps[-2]) / 2, abs=1e-4)
 
 
 @pytest.fixture(scope="module")
