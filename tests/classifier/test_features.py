@@ -81,6 +81,7 @@ def test_a_model_of_dependent_tokens_is_evaluated_with_its_parameters(nbspam, mo
     text = nbspam("eval", MAILS)[1]
     assert nbspam("eval", MAILS, "--test", MAILS, *flags)[1] == text
     assert nbspam("eval", MAILS, "--cv", "3", *flags)[0] == 0
+    assert nbspam("compare", MAILS, "--cv", "2", "--against", "--model tan --features 5")[0] == 0
 
 
 @pytest.mark.parametrize("name", FEATURES)

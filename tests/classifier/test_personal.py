@@ -121,7 +121,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
 @example([("a", "ham")], [("b", "spam")], "b", 99)
 @examples(40)
 def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text, strength):
-    site = site_of(everybodys)
+    site = replace(site_of(everybodys), shift=np.array([0.5, 0.0]))
     own = taught(site, mine)
     own = own._replace(values=own.values * np.float32([1, 1, strength]))  # beyond the bound, too
     data = f"Subject: {text[::2]}\n\n{text}\n".encode()

@@ -389,12 +389,6 @@ def test_an_import_says_why_it_cannot_be_and_makes_no_model(nbspam, model):
         assert not model.exists()
 
 
-def test_an_import_says_that_standard_input_is_closed(monkeypatch):
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match="-: standard input is closed; give a path"):
-        load_file("-")
-
-
 @pytest.mark.parametrize(("program", "learn", "write"), [
     pytest.param(
         *("sa-learn", ["--dbpath", "bayes", "--spam"], ["--dbpath", "bayes", "--backup"]),
