@@ -91,6 +91,7 @@ def test_shares_of_tokens_add_up_to_the_score(corpus, name):
         explained = classifier.explain(item)
         shares = [each.contribution for each in explained.evidence]
         assert explained.constant + sum(shares) == pytest.approx(explained.score, abs=1e-9)
+        assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
 
 
 def test_three_classes_are_told_apart_by_every_model(nbspam, model, tmp_path):
@@ -113,6 +114,7 @@ def classifier(corpus):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where no file is called twin
+    monkeypatch.setattr("nbspam.tokens.tokenizer._BATCH_BYTES", 1)  # a batch for each message
     ham, spam = (sorted((MAILS / label).iterdir())[0].read_bytes() for label in ("ham", "spam"))
     twins = [Item("twin", "ham", ham), Item("twin", None), Item("twin", "spam", spam)]
     assert "twin" in answered_by_position(classifier, twins, ("ham", "spam"), jobs)

@@ -51,6 +51,7 @@ def test_infinite_evidence_and_answers_without_evidence_are_shown():
     case = cases.case_of(said, None, None)
     assert [nats(row.nats) for row in case.rows[:2]] == ["\N{MINUS SIGN}∞", "?"]
 
+    assert cases.case_of(explanation(), None, None).kinds[0][:2] == ("the constant", 0.1)
     case = cases.unexplained("m", "spam", 0.9, "ham", LONG, MAIL)
     assert case.rows == ()
     assert case.text.passages
@@ -239,6 +240,7 @@ def test_infinite_words_are_the_strongest_and_those_for_both_classes_are_unmarke
 @pytest.mark.parametrize(("data", "token", "piece"), [
     (b"buy v1agra now", "viagra", ("v1agra", 3)),  # disguised
     (b"buy cheap pills", "2g:cheap pills", ("cheap pills", 2)),
+    (b"buy (cheap) pills", "cheap", ("cheap", 3)),
     ("我们提供发票服务".encode(), "发票", ("发票", 3)),  # without blanks
 ])  # fmt: skip
 def test_words_are_marked_as_they_are_written(data, token, piece):

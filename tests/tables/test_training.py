@@ -10,7 +10,7 @@ import pytest
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record, read_records
 from nbspam.tables import training
-from nbspam.tables.classifier import TableClassifier, factors, value_counts
+from nbspam.tables.classifier import factors, value_counts
 from nbspam.tables.schema import cut_points
 from nbspam.tables.training import TableSettings, read_table, rows_held_out, train_table
 from support import MELONS, answered_by_position, standard_input
@@ -199,13 +199,3 @@ def test_a_column_of_numbers_counts_its_known_cells():
     position = [column.name for column in table.schema.columns].index("密度")
     first = np.maximum(table.schema.n_values, 1)[:position].sum()
     assert counts[:, first].tolist() == [9, 8]
-
-
-def test_the_state_gives_the_same_answers(classifier):
-    state = classifier.to_state()
-    assert state["kind"] == "table"
-    before, after = (
-        [answer.joint.tolist() for answer in each.answers(melons())]
-        for each in (classifier, TableClassifier.from_state(state))
-    )
-    assert before == after
