@@ -349,7 +349,7 @@ def spooling() -> Iterator[None]:
 
 def make_folder(folder: str) -> None:
     """Make a folder and its missing parents, only for the existing parent's owner."""
-    if not os.path.exists(folder):
+    if is_absent(folder):  # a name that is too long is not
         parent = parent_folder(folder)
         make_folder(parent)
         with contextlib.suppress(FileExistsError):  # another process was faster

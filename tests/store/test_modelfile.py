@@ -486,6 +486,7 @@ def test_what_cannot_become_a_model_says_why(model, tmp_path):
     for path, reason in (
         (model / "m", "Not a directory; "),
         (model / "below" / "m", "Not a directory; "),
+        (tmp_path.joinpath(*["m"] * 2100), "File name too long; "),
         (tmp_path, "not a regular file; "),
         ("/dev/null", "not a regular file; "),
         (tmp_path / "link", "not a regular file; "),
