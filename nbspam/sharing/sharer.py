@@ -231,7 +231,7 @@ class Sharer:
             why = f"this host has not read {n_missed} that the log has removed"
         else:
             why = f"not the log of which this host has read {amount_text(place.n_read, 'records')}"
-            again += ", or move MODEL.share away on the one that has read most"
+            again += ", or move MODEL.share* away on the one that has read most"
         self.outbox.send_again("lost log", end.identity)
         raise SharedLogError(f"{self.log.name}: {why}; {again}")
 
@@ -281,7 +281,7 @@ class Sharer:
         if lesson.settings != expected:
             raise SharedLogError(
                 f"host {lesson.host[:100]!r} has a model with other settings; give all hosts the"
-                " same model: nbspam share snapshot"
+                " same model, and begin a new log"
             )
         names = {lesson.change.before, lesson.change.after} - {None}
         if set(model.base.classes) <= set(HAM_AND_SPAM) and not names <= set(HAM_AND_SPAM):

@@ -199,7 +199,7 @@ def test_a_log_that_does_not_answer_is_asked_once(monkeypatch):
     ("name", "other", "why"),
     [
         ("logs._FORMAT", 2, "shares lessons in format 2, and this nbspam reads 1; let all hosts"),
-        ("sharer.fingerprint", lambda _: "x", "a model with other settings; give all hosts the"),
+        ("sharer.fingerprint", lambda _: "x", "other settings; give all hosts the same model,"),
     ],
 )
 def test_another_format_or_model_is_refused_in_one_line_and_not_passed_over(
