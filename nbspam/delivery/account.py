@@ -354,14 +354,16 @@ class AccountSorter:
         self._settle(left)
 
     def _tag(self, messages: list[PlacedMessage]) -> None:
+        account = self.account.url.account
+        if not self.session.folder.settable & {JUNK.lower(), "\\*"}:
+            why = "takes no keywords; sort without --tag"
+            if not self.choices.tags:
+                why = "takes no keywords, and no message moves alone; sort a Maildir of mbsync"
+            raise AccountRefusedError(f"{account}: {self.inbox} {why}")
         if not self.choices.tags:
             self.report.notes.append(
-                f"{self.account.url.account}: the server cannot move a message alone, so spam gets"
-                f" the keyword {JUNK}"
-            )
-        if not self.session.folder.settable & {JUNK.lower(), "\\*"}:
-            raise AccountRefusedError(
-                f"{self.account.url.account}: {self.inbox} takes no keywords; sort without --tag"
+                f"{account}: the server cannot move a message alone, so spam gets the keyword"
+                f" {JUNK}"
             )
         self.session.mark([each.uid for each in messages], JUNK, NOT_JUNK)
 

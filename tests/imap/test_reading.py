@@ -59,8 +59,7 @@ def test_names_of_messages_can_be_handed_back(filled, nbspam, trained):
     other = names[0].replace("=12/", "=13/")
     assert complains(nbspam("classify", other), 1, "other numbers", "look for the message again")
     filled.put(CHINESE, spam(4))  # folders may have any name
-    chinese = imap_url(filled.url()).of_folder(CHINESE)
-    assert nbspam("classify", chinese)[1].startswith("spam")
+    assert nbspam("classify", imap_url(filled.url()).of_folder(CHINESE))[1].startswith("spam")
 
 
 def test_every_command_with_sources_reads_accounts(filled, nbspam, trained):
@@ -125,8 +124,7 @@ def test_a_lost_connection_is_made_again_and_no_message_is_lost_or_doubled(
     monkeypatch.setattr(session, "FETCHED_MESSAGES", 2)
     server.put("INBOX", *map(ham, range(5)))
     wanted = [ham(n).replace(b"\n", b"\r\n") for n in range(5)]
-    n_commands = 10
-    for number in range(n_commands):
+    for number in range(10):
         server.asked.clear()
         setattr(server, place, {number})
         assert data_of(server) == wanted, number

@@ -655,6 +655,11 @@ def test_an_inbox_that_takes_no_keywords_or_may_only_be_read_is_one_line(box, nb
     box.server.permanent = r"* OK [PERMANENTFLAGS (\Seen)] these"
     status, _, err = nbspam("sort", "--tag", box.server.url())
     assert complains((status, "", err), 1, "INBOX takes no keywords; sort without --tag")
+    box.server.after = able_to("")
+    status, _, err = nbspam("sort", box.server.url())
+    assert complains(
+        (status, "", err), 1, "takes no keywords, and no message moves alone; sort a Maildir"
+    )
     for box.server.permanent in (r"* OK [PERMANENTFLAGS ($Junk)] this one", "* OK not stated"):
         assert box.sort(tags=True).judged == [("spam", "$Junk")]
         box.put("INBOX", S[1])
