@@ -148,8 +148,9 @@ def test_the_name_of_a_file_is_whole_and_decoded_in_its_head():
     name = b"name*0*=utf-8''%e5%8f%91%e7;\n name*1*=%a5%a8.pdf"
     message = parse_message(MIXED + b"--b\nContent-Type: a/pdf;\n " + name + b"\n\n--b--")
     assert found(message, "mime").split(None, 2)[2] == "a/pdf; name=发票.pdf"
-    whole = parse_message(b"Content-Type: a/pdf; " + name + b"\nSubject: x\n\n")
+    whole = parse_message(b"Content-Type: a/pdf; " + name + b"\nSubject: x; y*=z\n\n")
     assert found(whole, "mime") == "a/pdf; name=发票.pdf"
+    assert found(whole, "subject") == "x; y*=z"
 
 
 def test_line_ends_change_nothing(mails):
