@@ -349,9 +349,10 @@ def spooling() -> Iterator[None]:
 
 def make_folder(folder: str) -> None:
     """Make a folder and its missing parents, only for the existing parent's owner."""
-    if is_absent(folder):  # a name that is too long is not
+    if not os.path.exists(folder):
         parent = parent_folder(folder)
-        make_folder(parent)
+        if is_absent(parent):  # a name that is too long is not
+            make_folder(parent)
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(folder, 0o700)
             adopt_folder(folder, parent)
