@@ -303,8 +303,8 @@ def result_file(path: str, option: str) -> Iterator[BinaryIO]:
     as a pipe, is written in place.
     """
     target = resolved(path)
-    is_file = os.path.isfile(target) or not os.path.exists(target)
-    can_replace = is_file and os.access(parent_folder(target), os.W_OK)
+    is_file = os.path.isfile(target) and os.access(target, os.W_OK)
+    can_replace = os.access(parent_folder(target), os.W_OK) and (is_file or is_absent(target))
     try:
         with replacing(target) if can_replace else open(target, "wb") as file:
             yield file

@@ -18,7 +18,7 @@ import pytest
 
 from nbspam import disk
 from nbspam.disk import locked, open_own, read_own, remove_leftovers, replacing, resolved
-from nbspam.errors import ModelFileError, ModelWarning
+from nbspam.errors import InputError, ModelFileError, ModelWarning
 from nbspam.printing import watched
 from nbspam.store.open import keep_old_model
 from nbspam.workers import ordered_map
@@ -347,6 +347,23 @@ def test_a_reader_of_a_model_in_an_open_folder_takes_it_from_nobody(is_locked_be
             name = Path(folder, "m.lock")
         assert in_child(learn) == 0
         assert sorted(os.listdir(folder)) == ["m", "m.lock"][: 1 + is_locked_before]
+
+
+@root_only
+def test_a_result_replaces_no_file_that_may_only_be_read():
+    def write():
+        become(OWNER, OWNER)
+        with pytest.raises(InputError, match="html: Permission denied"):
+            disk.result_file(str(page), "--report").__enter__()
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "page.html")
+        page.write_bytes(b"old")
+        page.chmod(0o444)
+        for path in (folder, page):
+            os.chown(path, OWNER, OWNER)
+        assert in_child(write) == 0
+        assert page.read_bytes() == b"old"
 
 
 @root_only
