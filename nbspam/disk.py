@@ -297,10 +297,10 @@ def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
 
 @contextlib.contextmanager
 def result_file(path: str, option: str) -> Iterator[BinaryIO]:
-    """Yield a file for the path of an option, which only a complete one gets; raises InputError.
+    """Yield a file that takes an option's path when it is complete; raises InputError.
 
-    As it can hold words of mail, only its owner can read a new one.  What cannot be replaced, such
-    as a pipe, is written in place.
+    Only its owner can read a new one, as it may hold words of mail.  A path that cannot be
+    replaced, such as a pipe, is written in place.
     """
     target = resolved(path)
     is_file = os.path.isfile(target) and os.access(target, os.W_OK)

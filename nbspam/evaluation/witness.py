@@ -24,8 +24,9 @@ from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.items_to_messages import message_of_item
 from nbspam.verdicts import AnyClassifier, Evidence, Explanation, LogOddsParts, Verdict, posterior
 
-N_KEPT = 20  # answers to each of two classes: another prior may make those to one of them right
-N_OF_MANY = 60  # answers to more than two classes
+# Another prior can make all wrong answers to one of two classes right, so each has its own.
+N_KEPT = 20  # answers to each of two classes
+N_OF_MANY = 60  # answers to more than two classes, in all
 N_WORDS = 12  # of each class
 KEPT_BYTES = 1 << 16  # of a message without a file of its own
 
