@@ -164,8 +164,13 @@ _counted_options = (
     ),
 )
 part_options = options.filling(SettingsChoices, "training", *_counted_options)
-_dependent = "For spode, tan, aode, a2de and network", *_dependent_options
-training_options = options.filling(SettingsChoices, "training", *_counted_options, *_dependent)
+training_options = options.filling(
+    SettingsChoices,
+    "training",
+    *_counted_options,
+    "For spode, tan, aode, a2de and network",
+    *_dependent_options,
+)
 
 bounds_options = options.filling(
     Bounds,
