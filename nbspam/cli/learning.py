@@ -214,8 +214,8 @@ def prune_command(
 
     With both --min-df and --older-than, a token must be rare and old to be dropped.  Without
     any option, prune drops tokens that only one message had and that were last learned over
-    a year ago.  Counts fade from the day they last faded, or else from the first day of the
-    model.
+    a year ago.  Counts fade from the day they last faded, or else from the days on which the
+    messages were learned.
 
     Afterwards, un-learning an earlier message takes out only those of its tokens that the
     model still knows.  If more than half of the tokens go, the model of before is kept beside

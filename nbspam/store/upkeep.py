@@ -309,15 +309,26 @@ def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier
     memory = assembly.memory_of(classifier)
     table, part = classifier.table, assembly.messages_of_model(classifier)
     if rule.half_life is not None:
-        since = memory.decayed or int(memory.ledger.days.min(initial=day))
-        factor = 0.5 ** (max(day - since, 0) / rule.half_life)
+        factor = _share_left(memory, rule.half_life, day)
         table = faded(table, factor, classifier.settings.weighting, day)
-        part = part._replace(decayed=max(since, day))  # a clock may be set back
+        part = part._replace(decayed=max(memory.decayed, day))  # a clock may be set back
     if rule.min_df is not None or rule.older_than is not None:
         table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
     sampling = assembly.sampled_parts([part], classifier.settings, memory.progress)
     owed = assembly.owed_table(classifier)
     return assembly.reassembled(classifier, table, [part], sampling, owed, memory.progress)
+
+
+def _share_left(memory: Memory, half_life: float, day: int) -> float:
+    """Return the share of counts that a half-life leaves: the mean over the known messages.
+
+    Each fades from the day on which it was learned or counts last faded, so that one with a
+    false clock does not decide.  Without any, counts fade from the day they last faded, or today.
+    """
+    days = np.maximum(memory.ledger.days, memory.decayed).astype(np.int64)
+    if not len(days):
+        days = np.array([memory.decayed or day])
+    return float((0.5 ** (np.maximum(day - days, 0) / half_life)).mean())
 
 
 def _rare_and_old(
