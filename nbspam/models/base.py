@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # --- checks of documents, labels and weights; their errors are in scikit-learn's words ---------
 
 
-class DataError(UsageError, ValueError):
-    """A UsageError that code written for scikit-learn can catch as a ValueError."""
+class DataError(UsageError, ValueError, TypeError):
+    """A UsageError that code written for scikit-learn can catch as a ValueError or TypeError."""
 
 
 class UnfittedError(NotTrainedError, ValueError, AttributeError):
@@ -69,7 +69,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
     if X.dtype.kind not in "biuf" or X.dtype.char in "eg":  # half and extended precision
         try:
             X = X.astype(np.float64)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise DataError(f"{where}: {error}; give numbers, or codes of categories") from error
     values = X.data if is_sparse(X) else X
     if values.size:

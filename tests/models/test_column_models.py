@@ -332,6 +332,7 @@ DATES = np.array([["2026-01-01"], ["2026-01-02"]], "datetime64[D]")
     (GaussianNB(), [["sun"], ["rain"]], r"could not convert .*'sun'.*give numbers"),
     (GaussianNB(), DATES, "GaussianNB.fit: dates are not numbers; give days or years"),
     (GaussianNB(), DATES - DATES, "dates are not numbers"),
+    (GaussianNB(), DATES.astype(object), "GaussianNB.fit: float.* not 'datetime.date'; give num"),
     *(
         (Class(**{name: prior}), ROWS, "no other class_prior or dirichlet enters; leave it out")
         for Class in (SPODE, AODE, A2DE, AKDE)
