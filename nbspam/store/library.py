@@ -387,9 +387,12 @@ def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
 
 def _checked_path(given: Any) -> str:
     try:
-        return os.fsdecode(given)
+        path = os.fsdecode(given)
     except TypeError:
         raise UsageError(f"{type(given).__name__}: no path; give a str or pathlib.Path") from None
+    if not path:
+        raise ModelFileError("'': an empty name; give that of a file")
+    return path
 
 
 def load(path: "str | os.PathLike[str]") -> Model:
@@ -398,8 +401,6 @@ def load(path: "str | os.PathLike[str]") -> Model:
     Its later lessons are written to that file and its journal.
     """
     where = _checked_path(path)
-    if not where:
-        raise ModelFileError("'': an empty name; give that of a model file")
     if (stored := model_with_messages(where)) is not None:
         return Model(stored.classifier(), stored)
     classifier = load_classifier(where)
