@@ -574,5 +574,7 @@ def cell_text(value: Any) -> str:
     """Return a cell as a file would have it, stripped; empty if it is missing."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # whole numbers are floats in a column of which some are missing
+    elif isinstance(value, bytes):  # text, in parquet and in what scipy reads of ARFF
+        value = value.decode("utf-8", "replace")
     text = "" if value is None else str(value).strip()
     return "" if text in ("nan", "NaT", "<NA>") else text

@@ -231,6 +231,7 @@ def test_a_table_of_columns_is_the_table_that_other_files_hold(nbspam, tmp_path)
     }
     columns["class"] = ["a", "b", " a", "b"]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    columns["class"] = [name.encode() for name in columns["class"]]
     tables = write(tmp_path / "t.parquet", columns), tmp_path / "t.jsonl"
     tables[1].write_text("".join(json.dumps(row) + "\n" for row in rows))
 
