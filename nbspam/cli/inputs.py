@@ -376,17 +376,17 @@ def records_of(
 
 def warned_of_unseen(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
     """Yield the records; say on standard error which categories and columns are missing."""
-    from nbspam.tables.schema import is_missing
+    from nbspam.tables.schema import CategoryCodes, is_missing
 
-    known = {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
+    known = {c.name: CategoryCodes(c.levels) for c in schema.columns if c.levels is not None}
     n_unseen = 0
     absent = {column.name for column in schema.columns}
     record: Record | None = None  # stays if nothing is read
     for record in records:
         absent -= record.cells.keys()
-        for column, levels in known.items():
+        for column, codes in known.items():
             cell = record.cells.get(column, "")
-            if cell in levels or is_missing(cell):
+            if codes[cell] >= 0 or is_missing(cell):
                 continue
             n_unseen += 1
             if n_unseen <= _MAX_UNSEEN:

@@ -300,6 +300,18 @@ def sorted_cells(values: Collection[str]) -> tuple[str, ...]:
     return tuple(sorted(values))
 
 
+class CategoryCodes(dict[str, float]):
+    """The code of a category, NaN for other cells; 1 is 1.0, which pandas writes beside gaps."""
+
+    def __init__(self, levels: Sequence[str]) -> None:
+        super().__init__({"": np.nan} | {level: float(k) for k, level in enumerate(levels)})
+
+    def __missing__(self, cell: str) -> float:
+        whole = cell.removesuffix(".0")
+        code = self.get(f"{cell}.0" if whole == cell else whole, np.nan)
+        return code if _WHOLE.fullmatch(whole.removeprefix("-")) else np.nan
+
+
 def coded(records: Sequence[Record], schema: Schema) -> Table:
     """Return records as a table; categories that the schema does not have are missing.
 
@@ -311,8 +323,8 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
         if column.levels is None:
             X[:, j] = _numbers(records, column, cells)
             continue
-        code = {level: float(k) for k, level in enumerate(column.levels)}
-        X[:, j] = [code.get(cell, np.nan) for cell in cells]
+        codes = CategoryCodes(column.levels)
+        X[:, j] = [codes[cell] for cell in cells]
     index = {name: k for k, name in enumerate(schema.classes)}
     y = [index.get(record.cells.get(schema.target, ""), -1) for record in records]
     names = tuple(record.name for record in records)

@@ -33,6 +33,7 @@ from nbspam.tables.schema import (
     BINS,
     FEW_WHOLE,
     NOT_CUT,
+    CategoryCodes,
     Column,
     Schema,
     Table,
@@ -490,7 +491,8 @@ def _widened(schema: Schema, records: Sequence[Record]) -> tuple[Schema, tuple[s
         if column.closed and column.levels is not None:
             check_declared(records, column.name, column.levels)
         elif column.levels is not None:
-            new = [cell for cell in known_cells(records, column.name) if cell not in column.levels]
+            codes = CategoryCodes(column.levels)
+            new = [cell for cell in known_cells(records, column.name) if np.isnan(codes[cell])]
             if new:
                 column = replace(column, levels=sorted_cells([*column.levels, *new]))
                 notes.append(f"{column.name}: new values {', '.join(new)}")

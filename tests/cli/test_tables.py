@@ -111,7 +111,7 @@ def test_discretisation_and_other_options_reach_the_model(table, model):
 def test_an_unseen_category_counts_as_missing_with_a_warning(table, model):
     table("train", LIHANG, "--target", "Y")
     assert [row["value"] for row in factors(table, "X1,X2\n2,?\n")] == ["(Y)", "X1=2"]
-    status, out, err = table("classify", stdin=b"X1,X2\n2,XXL\n")
+    status, out, err = table("classify", stdin=b"X1,X2\n2.0,XXL\n")
 
     assert status == 0
     assert err == ("nbspam: -#1: X2 is 'XXL', which training has not seen; taken for missing\n")

@@ -371,7 +371,7 @@ def test_rows_without_any_column_of_the_model_are_refused():
     assert model.classify({}).posterior == model.classify({"sky": None}).posterior
 
 
-def test_whole_numbers_are_the_same_categories_as_floats():
+def test_whole_numbers_are_the_same_categories_as_floats(tmp_path):
     """As a DataFrame has them where a cell of the column is missing, by any of its names."""
 
     class NA:
@@ -388,6 +388,10 @@ def test_whole_numbers_are_the_same_categories_as_floats():
         for cells in ([1, 3, None, None], [1.0, np.float64(3), float("nan"), NA()])
     )
     assert of_ints == of_floats
+    (tmp_path / "t.csv").write_text("a,y\n-1.0,p\n2.0,q\n,q\n")
+    of_file = nbspam.train(tmp_path / "t.csv", target="y")
+    assert of_file.update([{"a": -1, "y": "p"}]).notes == ()
+    assert of_file.classify({"a": -1}).posterior["p"] == pytest.approx(9 / 13)  # 3/4 : 1/3
     one, same = (nbspam.query(model, "y", {"a": a}).probability for a in ("1", 1.0))
     assert one.tolist() == same.tolist()
 
