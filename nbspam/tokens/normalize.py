@@ -1,11 +1,12 @@
 """The normal form of text that is not plain ASCII, and the oddities found in it.
 
 Normalisation applies NFKC and case folding; drops invisible characters, the strokes that lengthen
-Arabic words, and the dot that folding puts on a Turkish i; turns text round that an override shows
-from right to left; replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and
-small capitals and letters in boxes; drops the marks of a Latin word if three letters or more
-have some; cuts runs of Chinese, Thai, emoji and others without spaces into pairs of characters;
-and replaces every character that is no letter, mark, digit, emoji or currency sign by a space.
+Arabic words, and the dot that folding puts on a Turkish i; puts i for the dotless ı, and Arabic
+letters for Persian ye and kaf; turns text round that an override shows from right to left;
+replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and small capitals and
+letters in boxes; drops the marks of a Latin word if three letters or more have some; cuts runs of
+Chinese, Thai, emoji and others without spaces into pairs of characters; and replaces every
+character that is no letter, mark, digit, emoji or currency sign by a space.
 """
 
 import re
@@ -20,6 +21,8 @@ _LOOK_ALIKES = str.maketrans(
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
 _SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
+# Turkish capitals lose the difference, and older programs write Persian in Arabic letters.
+_ONE_SPELLING = str.maketrans("ı\u06cc\u06a9", "i\u064a\u0643")
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters, other invisible characters, and the stroke that lengthens Arabic words.
 INVISIBLE = (
@@ -72,7 +75,6 @@ SYMBOLS = (
     "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
     "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
 )
-_SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
 _NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
 # Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
@@ -148,7 +150,7 @@ def normal_form(visible: str) -> str:
     # NFKC puts letters in parentheses, and makes small capitals and Arabic strokes of others.
     plain = _unboxed(re.sub(_MANY, _few_marks, visible))
     compatible = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", plain))
-    folded = _unboxed(compatible).casefold()
+    folded = _unboxed(compatible).casefold().translate(_ONE_SPELLING)
     return unicodedata.normalize("NFKC", folded.replace("i\u0307", "i"))
 
 
@@ -177,7 +179,7 @@ def _unmixed(text: str) -> tuple[str, bool]:
 
 def without_symbols(text: str) -> str:
     """Return folded text with spaces in place of symbols."""
-    few = re.sub(_SYMBOLS, " ", text)
+    few = re.sub(f"{SYMBOLS}++", " ", text)
     return re.sub(_NO_WORD, lambda run: "".join(" " if is_symbol(c) else c for c in run[0]), few)
 
 
