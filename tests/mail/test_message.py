@@ -29,7 +29,7 @@ EVIDENCE = Path(__file__).parents[1] / "evidence"
 TEXTS = {
     "utf-8": "Grüße 你好 привет 💰\nhttp://a.example/x\n",
     "iso-8859-1": "Grüße, ein Café\nhttp://a.example/x\n",
-    "gb18030": "免费发票，优惠多多\nhttp://a.example/x\n",
+    "gb18030": "免费发票，优惠多多\nhttp://a.example/x。请看\n",
     "iso-2022-jp": "こんにちは、世界\nhttp://a.example/x\n",
     "koi8-r": "привет, мир\nhttp://a.example/x\n",
 }
