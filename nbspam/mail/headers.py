@@ -35,8 +35,9 @@ _TELLING_OR_END = re.compile(
 # alternative is `(?!)`, which never matches, and is tried where the repetition began.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-# The text may contain question marks, though RFC 2047 forbids them; without it is found faster.
-_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+|.*?)\?=", re.DOTALL)
+# The text may contain question marks, though RFC 2047 forbids them, but not the start of another
+# word; without them it is found faster.
+_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+|(?:(?!=\?).)*?)\?=", re.DOTALL)
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
@@ -427,7 +428,9 @@ def parameters(value: bytes) -> dict[str, bytes]:
     pieces: dict[str, list[tuple[str, bytes]]] = {}
     for raw, quoted, bare in _PARAMETER.findall(value):
         name, star, index = raw.decode("latin-1").lower().partition("*")
-        text = QUOTED_PAIR.sub(rb"\1", quoted) if b"\\" in quoted else quoted or bare
+        # In raw Shift_JIS and Big5 the second byte of a character may be a backslash.
+        is_escaped = b"\\" in quoted and is_utf8(quoted)
+        text = QUOTED_PAIR.sub(rb"\1", quoted) if is_escaped else quoted or bare
         if star:
             pieces.setdefault(name, []).append((index, text))
         else:

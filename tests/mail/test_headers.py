@@ -49,6 +49,7 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
     (b"=?utf-8?Q?a?= =?utf-8?Q?b?=", "ab"), (b"=?utf-8?Q?a?= b =?utf-8?Q?c?=", "a b c"),
     (b"=?utf-8?Q?a?=\t =?koi8-r?B?0NLJ18XU?=", "aпривет"), (b"=?utf-8?Q?what??= now", "what? now"),
     (b"=?utf-8?Q?two words?=", "two words"), (b"=?utf-8?Q??=", ""),
+    (b"=?utf-8?B?5Lya =?utf-8?B?5Lya?=", "=?utf-8?B?5Lya 会"),  # the first without its end
     (b"=?utf-8?Q?open", "=?utf-8?Q?open"), (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
     (b"=?nonsense?Q?caf=E9?=", "café"), (b"caf\xe9", "café"), ("café".encode(), "café"),
     (b"\x1b$B$3$s\x1b(B", "こん"),
@@ -105,7 +106,7 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
     (b"text/html charset=utf-8", "charset", "utf-8"),
     (b'a/b; name="a;b=c"; x=y', "name", "a;b=c"),
     (b'a/b; name="say \\"hi\\""', "name", 'say "hi"'),
-    (b'a/b; name="open', "name", "open"),
+    (b'a/b; name="open', "name", "open"), (b'a/b; name="\x95\\\x8e\xa6"', "name", "表示"),
     (b"a/b; filename*=utf-8'en'%e2%82%ac%20rates", "filename", "€ rates"),
     (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
     (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
@@ -115,7 +116,7 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
     (b"a/b; filename*9999999=a; filename*=b", "filename", "b"),
 ])  # fmt: skip
 def test_parameters_are_found_and_decoded(value, name, text):
-    assert headers.parameters(value)[name].decode() == text
+    assert headers.decode_value(headers.parameters(value)[name]).decode() == text
 
 
 @examples(200)
