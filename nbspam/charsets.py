@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain
-from typing import BinaryIO, NamedTuple
+from typing import AnyStr, BinaryIO, NamedTuple
 
 from nbspam.errors import UsageError
 
@@ -89,12 +89,10 @@ def _marked(data: bytes) -> str:
 
 def check_encoding(name: str) -> None:
     """Raise UsageError if a name is not that of an encoding of text."""
-    try:
-        is_text = codecs.lookup(name)._is_text_encoding
-    except (LookupError, ValueError):  # ValueError: a NUL in the name
-        is_text = False
-    if not is_text:
-        raise UsageError(f"--encoding {name}: unknown; give one such as {_EXAMPLES}")
+    with suppress(LookupError, ValueError):  # ValueError: a NUL in the name
+        if codecs.lookup(name)._is_text_encoding:
+            return
+    raise UsageError(f"--encoding {name}: unknown; give one such as {_EXAMPLES}")
 
 
 class _DeclaredCharset(NamedTuple):
@@ -268,7 +266,7 @@ def decoded_lines(
         if line.isascii():
             yield line.decode()
             continue
-        sample = [line, *_sample(lines)]
+        sample = [line, *first_lines(lines, _TABLE_SAMPLE)]
         yield from _lines_by_sample(sample, chain(sample, lines), notice)
 
 
@@ -321,12 +319,13 @@ def _too_long(number: int, most: int) -> ValueError:
     return ValueError(f"line {number}: over {most:,} bytes, so not a table; give a table")
 
 
-def _sample(lines: Iterator[bytes]) -> Iterator[bytes]:
+def first_lines(lines: Iterable[AnyStr], most: int) -> Iterator[AnyStr]:
+    """Yield lines up to the first one with which they are longer than `most`."""
     size = 0
     for line in lines:
         yield line
         size += len(line)
-        if size > _TABLE_SAMPLE:
+        if size > most:
             return
 
 

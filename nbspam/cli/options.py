@@ -105,7 +105,9 @@ def _file(text: str) -> str:
 def _named_path(text: str) -> tuple[str, str]:
     name, _, path = text.partition("=")
     _require(bool(name and path))
-    return name, path
+    from unicodedata import normalize  # late: few commands need it
+
+    return normalize("NFC", name), path  # a Mac takes the letters of a folder's name apart
 
 
 def _share(text: str) -> tuple[str, float]:

@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice
 from math import isfinite
 from typing import Any, BinaryIO, NamedTuple
+from unicodedata import normalize
 
 from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
@@ -164,7 +166,8 @@ def read_cells(
 
     encoding: found by looking if it is None.
     """
-    lines = lines_of(stream, encoding, listener)
+    # In windows-1258 letters and their marks are apart.
+    lines: Iterator[str] = map(partial(normalize, "NFC"), lines_of(stream, encoding, listener))
     if kind is None:
         head = list(islice(lines, 1))
         # An array of objects is taken for JSON lines, so that its error says what to write.
@@ -174,8 +177,7 @@ def read_cells(
         yield from _json_cells(lines, listener)
         return
     rows, _ = split_rows(lines, kind)
-    first = next(rows, None)
-    if first is None:
+    if (first := next(rows, None)) is None:
         return
     expected = {name.lower(): name for name in names}
     header = [cell.strip() for cell in first]

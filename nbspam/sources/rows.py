@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
+from unicodedata import normalize
 
-from nbspam.charsets import decoded_lines
+from nbspam.charsets import decoded_lines, first_lines
 from nbspam.sources import files
 
 # The text is in the first of these columns that a table has; case does not matter.
@@ -118,7 +119,8 @@ def _text_of(cells: list[str]) -> TextRow:
     *texts, label, name = cells
     # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
     data = "\n".join(texts).encode("utf-8", "replace")
-    return TextRow(label.strip() or None, data, name.strip() or None)
+    # In windows-1258 letters and their marks are apart, and one class has one name.
+    return TextRow(normalize("NFC", label).strip() or None, data, name.strip() or None)
 
 
 def _json_rows(
@@ -291,7 +293,7 @@ def _is_data(first: list[str], sample: list[list[str]]) -> bool:
 
 
 def _fold(name: str) -> str:
-    return name.strip().lower()
+    return normalize("NFC", name).strip().lower()
 
 
 # --- what a stream holds ------------------------------------------------------------------
@@ -378,13 +380,7 @@ def split_rows(lines: Iterator[str], kind: str) -> tuple[Iterator[list[str]], li
     first = list(islice(lines, 1))
     if not _SEPARATOR.match("".join(first)):
         lines = chain(first, lines)
-    sample: list[str] = []
-    size = 0
-    for line in islice(lines, _SAMPLE_LINES):
-        sample.append(line)
-        size += len(line)
-        if size > _SAMPLE_CHARS:
-            break
+    sample = [*first_lines(islice(lines, _SAMPLE_LINES), _SAMPLE_CHARS)]
     lines = chain(sample, lines)
     import csv
 

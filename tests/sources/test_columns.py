@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import unicodedata
 from contextlib import suppress
 from itertools import chain, repeat
 
@@ -45,6 +46,10 @@ def test_several_columns_are_one_text_in_the_order_given(kind, table):
 def test_of_names_that_differ_in_case_only_the_one_spelt_alike_is_meant():
     for name, text in (("Body", "first"), ("body", "second")):
         assert rows("Body,body\nfirst,second\n", text=(name,)) == [(None, text, None)]
+    # As windows-1258 and a Mac have letters, with marks apart.
+    apart = unicodedata.normalize("NFD", "Nội,Lớp\nA,việc\n")
+    assert rows(apart, text=("nội",), label="lớp") == [("việc", "A", None)]
+    assert cells(apart) == [{"Nội": "A", "Lớp": "việc"}]
 
 
 def test_a_model_finds_its_columns_in_tables_of_any_order():
