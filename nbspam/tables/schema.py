@@ -32,7 +32,10 @@ _FEWEST_NUMBERED = 5  # rows that are taken for numbered
 _WHOLE = re.compile(r"[0-9]{1,18}")
 # A number as people write it: 1.200,50 or $5 or 7 %.
 _WRITTEN = re.compile(r"[-+]?[$€£¥]?\s?[0-9]+(?:[.,'’\s][0-9]{3})*(?:[.,][0-9]+)?\s?[%$€£¥]?")
-_ID = re.compile(r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号")
+_ID = re.compile(
+    r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号"
+    r"|^$|^Unnamed: 0$|^__index_level_0__$"  # an index, as pandas writes it and reads it again
+)
 
 
 @dataclass(frozen=True, slots=True)

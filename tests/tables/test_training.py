@@ -27,7 +27,7 @@ def read(text, **options):
 
 @pytest.mark.parametrize(("name", "numbers", "is_named"), [
     ("id", range(100, 120), True), ("anything", range(100, 120), True),
-    ("", range(100, 120), True),  # the index that pandas writes
+    *((index, [*range(19, 0, -1), 20], True) for index in ("", "Unnamed: 0", "__index_level_0__")),
     ("anything", [*range(19, 0, -1), 20], False), ("order_id", [*range(19, 0, -1), 20], True),
     ("customerId", [*range(19, 0, -1), 20], True), ("width", [*range(19, 0, -1), 20], False),
     ("id", [*range(19), 3], False), ("id", [n / 2 for n in range(20)], False),
