@@ -205,6 +205,7 @@ def main() -> NoReturn:
         os.open(os.devnull, os.O_RDONLY)
     os.set_blocking(0, True)  # otherwise a pause in a message would be taken for its end
     sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    os.set_blocking(1, True)  # otherwise results would end where their reader is slow
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):

@@ -99,13 +99,14 @@ def filter_message(
     if lesson is not None:
         try:
             _learn(model_path, *lesson, day)
-        except (NbspamError, OSError) as error:
-            notes.append(f"{_NOT_LEARNED}: {error}")
+        except Exception as error:  # even bugs and MemoryError: mail that is through stays so
+            why = error if isinstance(error, NbspamError | OSError) else repr(error)
+            notes.append(f"{_NOT_LEARNED}: {why}")
     return notes
 
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> None:
-    """Learn a message that has passed, unless the model knows it; raises NbspamError, OSError."""
+    """Learn a message that has passed, unless the model knows it."""
     from nbspam.sharing.sharer import shared_lessons
     from nbspam.sources.items import Item
     from nbspam.store.model import StoredModel
