@@ -101,15 +101,15 @@ def raising(error):
 
 
 def crash_at(step, patch, owner, *names):
-    """Let the program be killed at a step: before or after each call of these functions."""
+    """Let the program be killed at a step, before or after a call of these functions, its last."""
     steps = iter(range(step + 1))
 
     def crashing(function):
         def call(*arguments):
-            if next(steps, None) == step:
+            if next(steps, step) == step:
                 raise KeyboardInterrupt
             found = function(*arguments)
-            if next(steps, None) == step:
+            if next(steps, step) == step:
                 raise KeyboardInterrupt
             return found
 

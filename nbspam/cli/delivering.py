@@ -258,10 +258,7 @@ def _sort_all(
 def _print_report(
     mailbox: str, shown: str, report: "SortingReport", is_dry: bool, as_json: bool
 ) -> int:
-    """Print a report on a mailbox; return the exit status.
-
-    shown: what stands before its summary.
-    """
+    """Print a report on a mailbox, with `shown` before its summary; return the exit status."""
     output.report_skipped(report.skipped)
     for note in report.notes:
         if note != report.lack:

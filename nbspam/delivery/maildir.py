@@ -373,8 +373,10 @@ def sort_maildir(
         try:
             sorter.look()
             sorter.learn(day)
-            sorter.judge()
-            sorter.note()
+            try:
+                sorter.judge()
+            finally:  # an error or an interrupt leaves what was moved before it noted
+                sorter.note()
         except OSError as error:
             raise unsorted(root, error) from error
         return sorter.report
