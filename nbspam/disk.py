@@ -33,6 +33,7 @@ _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
 _ELSEWHERE = "give another place"
 REMEDIES = {
     errno.EEXIST: "move it away",
+    errno.EXDEV: "keep both folders on one file system",
     errno.EROFS: "mount its file system to be written",
     errno.EACCES: "let this user write to it and to its folder",
     errno.EPERM: "let this user write to it and to its folder",
@@ -435,21 +436,18 @@ def keeping_notes(path: str, who: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(path: str, what: str = "model") -> Iterator[None]:
+def writing(path: str) -> Iterator[None]:
     """Raise `unwritable` instead of the system's errors within the block."""
     try:
         yield
     except OSError as error:
-        raise unwritable(path, error, what) from error
+        raise unwritable(path, error) from error
 
 
-def unwritable(path: str, error: OSError, what: str = "model") -> ModelFileError:
-    """Return the error to raise for a model that the system does not let us write.
-
-    what: the name for people, if the file is one beside a model.
-    """
+def unwritable(path: str, error: OSError) -> ModelFileError:
+    """Return the error to raise for a model, or a file beside one, that the system refuses."""
     advice = REMEDIES.get(error.errno or 0)
     # A model that is there is to learn on; another place would have another model.
     if advice is None or not os.path.exists(path):
         advice = f"{advice}, or {_ELSEWHERE}" if advice else _ELSEWHERE
-    return ModelFileError(f"{path}: cannot write the {what}: {error.strerror or error}; {advice}")
+    return ModelFileError(f"{path}: cannot be written: {error.strerror or error}; {advice}")

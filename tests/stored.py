@@ -73,4 +73,4 @@ full_disk = raising(OSError(errno.ENOSPC, "No space left on device"))
 
 def no_room(path, *arguments):
     """Refuse, in the place of `write_model`."""
-    raise ModelFileError(f"{path}: cannot write the model: No space left on device")
+    raise ModelFileError(f"{path}: cannot be written: No space left on device")

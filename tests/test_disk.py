@@ -83,7 +83,7 @@ def test_a_person_who_waits_for_a_lock_is_told_why(target, monkeypatch):
 
 
 def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_they_are(target):
-    with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
+    with pytest.raises(ModelFileError, match="cannot be written: Not a directory; "):
         locked(str(target / "m")).__enter__()
     with pytest.raises(FileNotFoundError), locked(str(target)):
         raise FileNotFoundError
@@ -332,7 +332,7 @@ def test_a_reader_of_a_model_in_an_open_folder_takes_it_from_nobody(is_locked_be
 
     def learn():
         become(STRANGER, STRANGER)
-        said = f"{name}: cannot write the model: Permission denied; let this user"
+        said = f"{name}: cannot be written: Permission denied; let this user"
         with pytest.raises(ModelFileError, match=said):
             locked(str(model)).__enter__()
 
@@ -385,7 +385,7 @@ def test_each_member_of_a_group_can_replace_the_shared_model(trained):
 def test_what_is_no_file_gets_no_lock(target):
     target.unlink()
     os.mkfifo(target)
-    with pytest.raises(ModelFileError, match="cannot write the model: not a regular file; give"):
+    with pytest.raises(ModelFileError, match="cannot be written: not a regular file; give"):
         locked(str(target)).__enter__()
     with pytest.raises(ModelFileError, match="m: not a regular file; remove it, or move it away"):
         locked(str(target), like=str(target.parent)).__enter__()  # a file beside another

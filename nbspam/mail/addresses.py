@@ -437,7 +437,7 @@ def change_lists(
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
         lists = AddressLists(verbs, before.trusted if server is None else server)
-        with disk.writing(lists_path(model), "lists"):
+        with disk.writing(lists_path(model)):
             write_lists(model, lists)
     return lists
 

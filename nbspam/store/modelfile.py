@@ -530,10 +530,9 @@ def _check_target(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise ModelFileError(
-                f"{path}: cannot write the model: not a regular file; give another place"
+                f"{path}: cannot be written: not a regular file; give another place"
             )
         if _first_bytes(path, len(PREFIX)) not in {b"", PREFIX}:
             raise ModelFileError(
-                f"{path}: cannot write the model: the file there is not a model; "
-                f"give another place"
+                f"{path}: cannot be written: the file there is not a model; give another place"
             )

@@ -280,7 +280,7 @@ table train huge.csv --target y --model multinomial -m $OTHER | feature_count_: 
 train $TEXTS --model bernoulli --vocabulary gone -m $OTHER | give a file of tokens
 train $TEXTS --model bernoulli --vocabulary blank -m $OTHER | blank: no token in it
 table train $LIHANG --target Y --structure gone -m $OTHER | gone: No such file
-train $FOLDER -m $MELONS/m | cannot write the model: Not a directory
+train $FOLDER -m $MELONS/m | cannot be written: Not a directory
 train $ROWS --label-column class | X1, X2
 table cluster $MELONS -k 2 --drop x | no column 'x'
 table cluster empty.csv -k 2 | no column has a value; give some

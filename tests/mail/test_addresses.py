@@ -166,7 +166,7 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
 
 def test_lists_that_a_full_disk_refuses_are_named(tmp_path, monkeypatch):
     monkeypatch.setattr("nbspam.disk.replacing", full_disk)
-    said = r"m\.lists: cannot write the lists: No space left on device; free some space, or give"
+    said = r"m\.lists: cannot be written: No space left on device; free some space, or give"
     with pytest.raises(ModelFileError, match=said):
         change_lists(str(tmp_path / "m"), ["a@b.example"], "allow")
 

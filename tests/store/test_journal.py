@@ -284,7 +284,7 @@ def test_a_failing_disk_is_an_error_and_changes_nothing(model, journal, monkeypa
 
     with monkeypatch.context() as broken:
         broken.setattr(journal_format.os, call, refuse)
-        with pytest.raises(ModelFileError, match=r"m\.nbspam: cannot write the model: "):
+        with pytest.raises(ModelFileError, match=r"m\.nbspam: cannot be written: "):
             held.learn([item(2)], day=1)
     assert journal.read_bytes() == before
     assert held.learn([item(2)], day=1).learned == 1
@@ -299,7 +299,7 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
             while True:
                 n += living.learn([item(n)], day=1).learned
         except ModelFileError as error:
-            os._exit(n if "cannot write the model: File too large" in str(error) else 0)
+            os._exit(n if "cannot be written: File too large" in str(error) else 0)
 
     n_learned = in_child(fill)
     assert n_learned > 1

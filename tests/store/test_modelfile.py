@@ -492,7 +492,7 @@ def test_what_cannot_become_a_model_says_why(model, tmp_path):
         (tmp_path / "link", "not a regular file; "),
         (mailbox, "the file there is not a model; "),
     ):
-        assert failure(path).startswith(f"cannot write the model: {reason}")
+        assert failure(path).startswith(f"cannot be written: {reason}")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
     assert mailbox.read_text() == "From me\n"
 
@@ -506,7 +506,7 @@ def test_what_cannot_become_a_model_says_why(model, tmp_path):
 ])  # fmt: skip
 def test_a_refusal_or_an_interrupt_leaves_the_old_model(model, monkeypatch, step, code, advice):
     monkeypatch.setattr(os, step, raising(OSError(code, os.strerror(code))))
-    reason = f"cannot write the model: {os.strerror(code)}; {advice}"
+    reason = f"cannot be written: {os.strerror(code)}; {advice}"
     assert failure(model) == reason
     assert failure(model.parent / "new") == f"{reason}, or give another place"
     monkeypatch.setattr(os, step, raising(KeyboardInterrupt))
