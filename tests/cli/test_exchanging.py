@@ -170,6 +170,8 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     _, _, err = nbspam("shard", "1/2", mails, "-o", once)
     assert err == f"nbspam: the file that was there is kept as {once}~\n"
     assert nbspam("classify", "-m", f"{once}~", stdin=SPAM)[0] == 0
+    _, _, err = nbspam("train", mails, "-m", parts[1])  # somebody may want to merge it
+    assert err == f"nbspam: the file that was there is kept as {parts[1]}~\n"
 
 
 def test_json_says_the_same_and_the_day_is_that_of_the_merge_or_given(nbspam, parts, tmp_path):

@@ -18,7 +18,7 @@ from maildirs import news
 from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.delivery.maildir import maildir_entries
-from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.errors import InputError, ModelFileError
 from nbspam.server import judge
 from nbspam.server.judge import BatchJudge, Judge, UserCounts, known_as, user_folder_name
 from nbspam.server.lessons import TaughtModels, Teacher
@@ -466,12 +466,3 @@ async def test_a_lesson_of_nobody_is_refused(living, tmp_path, capfd):
     assert at.tally.total("trouble user") == 2
     assert capfd.readouterr().err == ""
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_to_which_lessons_cannot_be_added_is_refused(tmp_path):
-    multinomial = chosen_settings(SettingsChoices(model="multinomial"), is_text=False)
-    items = [Item("-", "ham", HAM), Item("-", "spam", SPAM)]
-    save_classifier(str(tmp_path / "model"), learn_items(items, multinomial).classifier)
-
-    with pytest.raises(UsageError, match="does not combine"):
-        judge.check_site(StoredModel(str(tmp_path / "model")))

@@ -8,7 +8,6 @@ import resource
 import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,12 +253,6 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
 
     assert len(StoredModel(model).whole().memory.ledger.digests) == N_DOCS + 30
     assert load(model).table.n_docs == N_DOCS + 30
-
-
-def test_a_model_that_knows_no_messages_cannot_be_updated(model):
-    save_classifier(model, replace(load(model), memory=None))
-    with pytest.raises(ModelFileError, match="as after --unlabelled or --vocabulary; train"):
-        StoredModel(model).unlearn([item(1)], day=1)
 
 
 # ---- disks that fail, and kills ----

@@ -24,7 +24,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store import merging
 from nbspam.store.merging import SortedTokens, merge, merged_runs, save_part
 from nbspam.store.modelfile import load_state
-from nbspam.store.open import save_classifier, save_keeping
+from nbspam.store.open import save_classifier
 from nbspam.store.text import model_lines
 from nbspam.store.upkeep import BAD, NOTE, findings
 from nbspam.tokens import tokenizer
@@ -259,19 +259,6 @@ def test_a_part_is_no_model_and_doctor_says_what_it_is(three, tmp_path):
     assert "part 1/3" in states["model"].text
     nothing = parts_of(SURE[:1], PRESETS["mail"], 2, tmp_path)[1]
     assert load_state(nothing)["classes"] == []  # a part may have no messages
-
-
-def test_a_part_replaces_itself_but_keeps_another_part_or_a_model(three, tmp_path):
-    first, second, _, once = three
-    share, _ = count_shard(SURE, PRESETS["mail"], Shard(1, 1))
-
-    assert save_part(first, share, PRESETS["mail"]) == f"{first}~"
-    assert save_part(first, share, PRESETS["mail"]) is None
-    before = (tmp_path / "once").read_bytes()
-    assert save_part(once, share, PRESETS["mail"]) == f"{once}~"
-    assert (tmp_path / "once~").read_bytes() == before
-    classifier = train_classifier(count_items(SURE, PRESETS["mail"]), PRESETS["mail"], DAY)
-    assert save_keeping(second, classifier) == f"{second}~"  # somebody may want to merge it
 
 
 DAMAGE = {
