@@ -149,13 +149,14 @@ def run_nbspam(*arguments, **how):
     return done.returncode, done.stdout, done.stderr
 
 
-def install_program(folder):
-    """Make a folder with a program `nbspam`, which is this one; return its path."""
+def install_program(folder, monkeypatch):
+    """Make a folder with a program `nbspam`, which is this one; shells find it first."""
     folder.mkdir()
     program = folder / "nbspam"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
     program.chmod(0o755)
-    return folder
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 def blocks_of(page, kind):

@@ -52,13 +52,9 @@ def terminal(nbspam, tmp_path, monkeypatch):
             (tmp_path / "Maildir" / place / f"{number}{seen}").write_bytes(path.read_bytes())
     (tmp_path / "message.eml").write_bytes((mail / "spam" / "001-pills-plain.eml").read_bytes())
     monkeypatch.chdir(tmp_path)
-    for name, value in {
-        "HOME": tmp_path,
-        "PATH": f"{install_program(tmp_path / 'bin')}:{os.environ['PATH']}",
-        "PYTHONPATH": ROOT,
-        "COLUMNS": "80",
-    }.items():
-        monkeypatch.setenv(name, str(value))
+    install_program(tmp_path / "bin", monkeypatch)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
     for name in ("NBSPAM_MODEL", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
 

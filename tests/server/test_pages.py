@@ -1,6 +1,5 @@
 """The pages about the server are true: sessions, recipes, units, tables."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -38,9 +37,7 @@ def table(heading):
 @needs("spamc", "rspamc", "curl")
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda path: path.stem)
 def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam, monkeypatch):
-    program = install_program(tmp_path / "bin")
-    monkeypatch.setenv("PATH", f"{program}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    install_program(tmp_path / "bin", monkeypatch)
     (tmp_path / "password").write_text("open sesame\n")
     mail = ROOT / "corpora" / "mail"
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")

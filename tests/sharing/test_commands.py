@@ -1,4 +1,7 @@
-"""Commands that share: their lessons reach a log that wants TLS and a password, or wait."""
+"""Commands that share: their lessons reach a log that wants TLS and a password, or wait.
+
+The page about several servers is run word for word.
+"""
 
 from contextlib import closing
 
@@ -9,7 +12,8 @@ from nbspam.sharing.outbox import Outbox
 from protocols import tell
 from serving import certificate, serving
 from shared_logs import SERVERS, MemoryLog, message, real_log
-from support import complains, make_maildir
+from support import ROOT, blocks_of, complains, install_program, make_maildir
+from test_documents import assert_prints
 
 PASSWORD = "correct horse"
 
@@ -112,3 +116,13 @@ def test_whatever_learns_into_a_model_that_shares_keeps_its_lessons_for_the_log(
     learn = ["--learn", "confident", "--sure", "0.51"]
     assert nbspam("filter", "-m", model, *learn, stdin=message(1))[0] == 0
     assert waiting(model) == 4
+
+
+@pytest.mark.parametrize("server", ["redis"], indirect=True)
+def test_the_page_prints_what_it_shows(server, tmp_path, monkeypatch):
+    for number, name in enumerate(("ham", "spam")):
+        (tmp_path / f"{name}.eml").write_bytes(message(number))
+    install_program(tmp_path / "bin", monkeypatch)
+    page = (ROOT / "docs" / "howto" / "sharing.md").read_text("utf-8")
+    names = {"127.0.0.1:6379": f"127.0.0.1:{server.port}"}
+    assert_prints(blocks_of(page, "text"), tmp_path, names)
