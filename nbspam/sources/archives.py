@@ -100,11 +100,12 @@ class _TarHeader(tarfile.TarInfo):
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str, **more: bool) -> Self:
         if len(buf) < tarfile.BLOCKSIZE:
             raise _ArchiveError(_CUT_OFF)
+        parse = getattr(super(), "_frombuf", super().frombuf)
         try:
-            header = super().frombuf(buf, encoding, errors)
+            header: Self = parse(buf, encoding, errors, **more)
         except tarfile.HeaderError as error:
             if not any(buf):  # the mark at the end
                 raise
@@ -114,6 +115,8 @@ class _TarHeader(tarfile.TarInfo):
         if header.type == tarfile.GNUTYPE_SPARSE:
             raise _ArchiveError(_HOLES)
         return header
+
+    _frombuf = frombuf  # newer versions of tarfile (Python 3.14.4) call this one
 
 
 def _tar_members(stream: BinaryIO) -> Iterator[Member]:

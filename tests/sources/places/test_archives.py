@@ -324,7 +324,7 @@ def test_members_are_passed_over_unread_and_forgotten(monkeypatch):
 
 
 SPARSE = header(pax_headers={"GNU.sparse.major": "1", "GNU.sparse.realsize": str(1 << 40)})
-NO_SIZE = "invalid header|negative size|cut off"
+NO_SIZE = "invalid header|invalid offset|negative size|cut off"
 LONGNAME = header(type=tarfile.GNUTYPE_LONGNAME, size=2).tobuf() + b"a".ljust(512, b"\0")
 FIELDS = tarfile.TarInfo.create_pax_global_header({f"{n}": "x" for n in range(1001)})
 GIGABYTE = with_field(written([(LONG, b"x")], tarfile.GNU_FORMAT), 124, b"10000000000\0")  # octal
