@@ -11,6 +11,8 @@ The names below are the library's face; `nbspam.models` has the estimators alone
 imported when it is first used, so that `import nbspam` takes no time.
 """
 
+from os import uname
+
 TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes most of the time
 if TYPE_CHECKING:
     from typing import Any
@@ -29,6 +31,13 @@ if TYPE_CHECKING:
     from nbspam.verdicts import Explanation as Explanation
     from nbspam.verdicts import Skipped as Skipped
     from nbspam.verdicts import Verdict as Verdict
+
+# There a product of matrices sets the flags of errors that never were, which numpy reports:
+# https://github.com/numpy/numpy/issues/28687
+if uname().machine in ("aarch64", "arm64"):
+    from warnings import filterwarnings
+
+    filterwarnings("ignore", r".* encountered in matmul\Z", RuntimeWarning, __name__)
 
 __version__ = "0.1.0"
 

@@ -34,6 +34,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Load the full profile; the command line's, if there is one, is loaded after it."""
     settings.load_profile("nbspam")
+    if os.uname().machine in ("aarch64", "arm64"):  # see nbspam/__init__.py
+        config.addinivalue_line("filterwarnings", "ignore:.* encountered in matmul")
     if config.getoption("--rewrite-tier"):
         config.pluginmanager.register(Measurement())
 

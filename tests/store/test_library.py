@@ -1,11 +1,14 @@
 """The library's face, as its users see it."""
 
 import copy
+import importlib
 import json
+import os
 import pickle
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -55,6 +58,18 @@ def test_importing_it_imports_nothing_that_takes_time():
     done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
 
     assert done.stdout == "set()\n", done.stderr
+
+
+@pytest.mark.parametrize(("machine", "shown"), [("arm64", ["b"]), ("x86_64", ["a", "b"])])
+def test_false_warnings_of_products_on_arm_are_not_shown(monkeypatch, machine, shown):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=machine))
+    text = "divide by zero encountered in matmul"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        importlib.reload(nbspam)
+        for name, module in (("a", "nbspam.models.pairs"), ("b", "program")):
+            warnings.warn_explicit(text, RuntimeWarning, name, 1, module)
+    assert [each.filename for each in caught] == shown
 
 
 def test_a_message_is_bytes_a_path_or_an_item_and_a_string_is_text(mail_model, tmp_path):
