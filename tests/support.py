@@ -121,7 +121,9 @@ def crash_at(step, patch, owner, *names):
 
 def in_child(work):
     """Run something in a child process; return its exit status."""
-    process = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of idle threads of other tests
+        process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     try:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from nbspam import workers
 from nbspam.server import supervisor
 from nbspam.server.choices import ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
@@ -146,7 +147,7 @@ def test_a_fit_that_fails_is_told_counted_and_tried_again(lives, monkeypatch, ca
     found, _ = lives
     now, tally = time.monotonic(), found.service.tally
     tally.set_gauge("due", 1)
-    monkeypatch.setattr(supervisor, "fork", os.fork)
+    monkeypatch.setattr(supervisor, "fork", workers.fork)
     monkeypatch.setattr(supervisor, "fit_model", fails)
     found.fit(now)
     found.bury(*os.waitpid(found.fitter, 0), 0.0, now)
