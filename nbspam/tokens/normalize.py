@@ -21,8 +21,9 @@ _LOOK_ALIKES = str.maketrans(
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
 _SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
-# Turkish capitals lose the difference, and older programs write Persian in Arabic letters.
-_ONE_SPELLING = str.maketrans("ı\u06cc\u06a9", "i\u064a\u0643")
+# A Turkish i with the dot that folding adds, or without: capitals lose the difference.  Persian ye
+# and kaf, which older programs write as Arabic letters.
+_ONE_SPELLING = ("i\u0307", "i"), ("ı", "i"), ("\u06cc", "\u064a"), ("\u06a9", "\u0643")
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters, other invisible characters, and the stroke that lengthens Arabic words.
 INVISIBLE = (
@@ -150,8 +151,10 @@ def normal_form(visible: str) -> str:
     # NFKC puts letters in parentheses, and makes small capitals and Arabic strokes of others.
     plain = _unboxed(re.sub(_MANY, _few_marks, visible))
     compatible = re.sub(_INVISIBLE, "", unicodedata.normalize("NFKC", plain))
-    folded = _unboxed(compatible).casefold().translate(_ONE_SPELLING)
-    return unicodedata.normalize("NFKC", folded.replace("i\u0307", "i"))
+    folded = _unboxed(compatible).casefold()
+    for other, kept in _ONE_SPELLING:  # `translate` takes 100 times as long
+        folded = folded.replace(other, kept)
+    return unicodedata.normalize("NFKC", folded)
 
 
 def _unboxed(text: str) -> str:
