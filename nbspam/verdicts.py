@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.decision import Rule, default_rule, estimate_prior, prior_shift
+from nbspam.decision import Rule, default_rule, estimate_prior, prior_shift, two_likeliest
 from nbspam.errors import InputError
 from nbspam.printing import clipped, printable
 from nbspam.workers import Workers, ordered_map
@@ -279,6 +279,21 @@ class AnyClassifier(ABC):
     def verdict(self, name: str, joint: Floats, rule: Rule | None = None) -> Verdict:
         """Return the verdict on one input; joint: (n_classes,), nats, with `shift`."""
         return next(self.verdicts([Answer(name, None, joint)], rule))
+
+    def explained(self, name: str, document: Any, joint: Floats, rule: Rule | None) -> Explanation:
+        """Return why one input gets its verdict: the likeliest class against the next.
+
+        document: see `reasons`; joint: see `verdict`.
+        """
+        towards, against = two_likeliest(joint)
+        evidence, constant = self.reasons(document, towards, against)
+        names, odds = (
+            (self.classes[towards], self.classes[against]),
+            joint[towards] - joint[against],
+        )
+        return Explanation(
+            self.verdict(name, joint, rule), *names, float(odds), constant, evidence
+        )
 
     def scores(self, joint: Floats) -> list[float | None]:
         """Return the log-odds, nats, to show beside each verdict; None where none are shown."""

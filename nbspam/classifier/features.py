@@ -4,7 +4,7 @@ A message is judged by the presence of chosen tokens, the most informative about
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.classifier.reasons import by_words
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.table import CountTable, pruned_table, table_from_state, table_to_state
-from nbspam.decision import Rule, two_likeliest
+from nbspam.decision import Rule
 from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
 from nbspam.models import model_state, new_column_model, restored
@@ -85,17 +85,9 @@ class FeatureClassifier(verdicts.AnyClassifier):
         message = message_of_item(given, self.settings)
         present = self.presence([message])[0]
         joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
-        towards, against = two_likeliest(joint)
-        tokens, constant = self.reasons(present, towards, against)
-        return verdicts.Explanation(
-            self.verdict(given.name, joint, rule),
-            self.classes[towards],
-            self.classes[against],
-            float(joint[towards] - joint[against]),
-            constant,
-            by_words(message, self.settings.tokens, tokens),
-            tokens,
-        )
+        found = self.explained(given.name, present, joint, rule)
+        words = by_words(message, self.settings.tokens, found.evidence)
+        return replace(found, evidence=words, tokens=found.evidence)
 
     def reasons_for(self, given: Item, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return each token's share in the log-odds of two classes; raises InputError."""

@@ -268,14 +268,9 @@ def cluster_documents(
     UsageError.
     """
     corpus, skipped = read_corpus(_without_labels(items), settings, jobs)
-    n_docs = len(corpus.names)
-    if not 2 <= k <= n_docs:
-        raise UsageError(
-            f"-k {k}: not from 2 to the number of documents, {n_docs}; give another k, or more of"
-            " them: a table of texts has one in each row"
-        )
+    what = "documents (a table of texts has one in each row)"
+    names = em.cluster_names(k, len(corpus.names), what)
     vocabulary, (X,) = _matrices((corpus,), settings)
-    names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
     data = _PartlyLabelled(names, np.empty(0, np.int64), vocabulary, X[:0], X)
     settings, _, seen = data.prepared(replace(settings, class_prior="estimated"), 1.0)
     like = _untrained(settings)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbspam.errors import check_number
+from nbspam.errors import UsageError, check_number
 from nbspam.models.base import DataError, logsumexp
 from nbspam.models.columns import ColumnModel
 from nbspam.models.gaussian import over_all_rows
@@ -158,6 +158,15 @@ def likeliest(fits: Iterator[Fit]) -> Fit:
     return max(fits, key=lambda fit: fit.steps[-1].log_posterior)
 
 
+def cluster_names(k: int, n: int, what: str) -> tuple[str, ...]:
+    """Return the names of k clusters of n documents or rows, their numbers; raises UsageError."""
+    if not 2 <= k <= n:
+        raise UsageError(
+            f"-k {k}: not from 2 to the number of {what}, {n}; give another k, or more of them"
+        )
+    return tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+
+
 def mixture(
     data: UnlabelledDocuments | Completions,
     k: int,
@@ -167,13 +176,11 @@ def mixture(
 ) -> Fit:
     """Return the most likely of several mixtures of k components; raises DataError.
 
-    data: without labels, and all of weight 1.  Each component starts as the mean of a few
-    documents drawn at random.  The responsibilities of the fit are (n_docs, k).
+    data: without labels, and all of weight 1, of at least k documents.  Each component starts as
+    the mean of a few documents drawn at random.  The responsibilities of the fit are (n_docs, k).
     """
     check_number("restarts", restarts, 1, whole=True)
     n_docs = round(data.n_docs)
-    if not 1 <= k <= n_docs:
-        raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")
 
     def fits() -> Iterator[Fit]:
         for _ in tracked(range(restarts), "starts"):

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam import verdicts
 from nbspam.arrays import Floats
-from nbspam.decision import Rule, two_likeliest
+from nbspam.decision import Rule
 from nbspam.errors import InputError, UsageError
 from nbspam.models import model_state, restored
 from nbspam.models.base import blocks_of_rows
@@ -95,17 +95,7 @@ class TableClassifier(verdicts.AnyClassifier):
                 " for or against it; see its probabilities by --factors"
             )
         X = coded([given], self.schema).X[0]
-        joint = self.joint_of_row(X)
-        towards, against = two_likeliest(joint)
-        evidence, constant = self.reasons(X, towards, against)
-        return verdicts.Explanation(
-            self.verdict(given.name, joint, rule),
-            self.classes[towards],
-            self.classes[against],
-            float(joint[towards] - joint[against]),
-            constant,
-            evidence,
-        )
+        return self.explained(given.name, X, self.joint_of_row(X), rule)
 
     def reasons_for(self, given: Record, towards: int, against: int) -> verdicts.LogOddsParts:
         """Return each value's share in the log-odds of two classes; raises InputError."""

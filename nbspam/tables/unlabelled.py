@@ -125,12 +125,7 @@ class TableClusters:
     fit: em.Fit
     features: tuple[tuple[Feature, ...], ...]  # of each cluster, the most typical first
     notes: tuple[str, ...]  # warnings about columns
-
-    @property
-    def clusters(self) -> tuple[str, ...]:
-        """The names of the clusters: their numbers."""
-        k = self.share.shape[1]
-        return tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+    clusters: tuple[str, ...]  # their names
 
 
 def cluster_rows(
@@ -151,10 +146,7 @@ def cluster_rows(
     drop: columns that take no part.  hard: give each row to one cluster.
     """
     rows = list(records)
-    if not 2 <= k <= len(rows):
-        raise UsageError(
-            f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
-        )
+    names = em.cluster_names(k, len(rows), "rows")
     schema, _ = detect(rows, None, categorical, numeric, drop=drop)
     notes = tuple(odd_columns(rows, schema, {*categorical, *numeric}))
     table = coded(rows, schema)
@@ -165,7 +157,7 @@ def cluster_rows(
     order = np.argsort(-fit.responsibility.sum(axis=0), kind="stable")
     features = tuple(_features(fit.model, schema.columns, place) for place in order.tolist())
     share = fit.responsibility[:, order]
-    return TableClusters(schema.columns, table.names, share, fit, features, notes)
+    return TableClusters(schema.columns, table.names, share, fit, features, notes, names)
 
 
 def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[Feature, ...]:

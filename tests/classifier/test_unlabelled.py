@@ -185,7 +185,7 @@ def test_the_command_prints_clusters_largest_first_or_the_cluster_of_every_item(
     rows = [line.split("\t") for line in clustered(2, *how)[1].splitlines()]
     assert len(rows) == len(json_lines(clustered(2, *how, "--json")[1])) == 30
     assert {(row[0], row[1]) for row in rows} == {("1", "1.0000"), ("2", "1.0000")}
-    assert complains(clustered(31), 2, "-k 31: not from 2 to the number of documents, 30")
+    assert complains(clustered(31), 2, "-k 31: not from 2 to the number of documents (a table")
 
 
 COINS = ROOT / "corpora" / "two-coins.csv"

@@ -96,15 +96,13 @@ def test_more_restarts_are_never_less_likely():
     assert reached == sorted(reached)
 
 
-def test_zero_probabilities_and_more_components_than_documents_are_refused():
+def test_zero_probabilities_are_refused():
     model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
     with pytest.raises(UsageError, match="give an alpha above 0"):
         expectation_maximization(model, [[1, 1]])
     model = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
     with pytest.raises(UsageError, match="give an alpha above 0"):
         em.climb(model, unlabelled(model, np.array([[1.0]])))
-    with pytest.raises(UsageError, match="3 components of 2 documents"):
-        mixture_of(BernoulliNB(), np.ones((2, 2)), 3)
 
 
 SIXTY_ROUNDS = em.Stopping(change=0.0, gain=0.0, most=60)
