@@ -50,13 +50,6 @@ def test_texts_get_their_labels(topics):
     assert np.isfinite(plain.predict_log_proba([" ".join(X * 99)])).all()
 
 
-def test_labels_may_be_numbers_and_keep_their_order():
-    X, y = texts(20)
-    classifier = TextClassifier().fit(X, np.where(np.array(y) == "sky", 10, 9))
-    assert classifier.classes_.tolist() == [9, 10]
-    assert classifier.predict(["cloud wing bird", "ship sail"]).tolist() == [10, 9]
-
-
 def test_it_is_the_model_that_the_library_trains():
     X, y = texts(20)
     for names in (["sea", "sky"], ["ham", "spam"]):  # the latter are fitted for filters of mail
@@ -76,7 +69,7 @@ def test_bytes_are_mail(mails):
     assert classifier.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize("labels", ["abbcc", [0, 1, 1, 2, 2]])
+@pytest.mark.parametrize("labels", ["abbcc", [0, 9, 9, 10, 10]])  # numbers keep their order
 def test_a_label_whose_messages_all_moved_to_another_one_is_no_class(labels):
     bodies = ["cheap pills", "cheap pills", "pills now", "lunch on friday", "dinner on friday"]
     mails, labels = [f"Subject: hi\n\n{body}\n".encode() for body in bodies], list(labels)

@@ -386,7 +386,7 @@ def test_rows_without_any_column_of_the_model_are_refused():
     assert model.classify({}).posterior == model.classify({"sky": None}).posterior
 
 
-def test_whole_numbers_are_the_same_categories_as_floats(tmp_path):
+def test_whole_numbers_are_the_same_categories_as_floats():
     """As a DataFrame has them where a cell of the column is missing, by any of its names."""
 
     class NA:
@@ -403,22 +403,22 @@ def test_whole_numbers_are_the_same_categories_as_floats(tmp_path):
         for cells in ([1, 3, None, None], [1.0, np.float64(3), float("nan"), NA()])
     )
     assert of_ints == of_floats
-    (tmp_path / "t.csv").write_text("a,y\n-1.0,p\n2.0,q\n,q\n")
-    of_file = nbspam.train(tmp_path / "t.csv", target="y")
-    assert of_file.update([{"a": -1, "y": "p"}]).notes == ()
-    assert of_file.classify({"a": -1}).posterior["p"] == pytest.approx(9 / 13)  # 3/4 : 1/3
     one, same = (nbspam.query(model, "y", {"a": a}).probability for a in ("1", 1.0))
     assert one.tolist() == same.tolist()
 
 
-def test_a_row_of_json_lines_is_the_same_row_in_memory(tmp_path):
-    rows = [{" flag": n > 1, "n": float(n), "y": f"{n > 1} "} for n in (1, 2, 3)] * 2
+def test_a_row_of_a_file_is_the_same_row_in_memory(tmp_path):
+    rows = [{" flag": n > 1, "n": float(n), "y": f"{n > 1} "} for n in (-1, 2, 3)] * 2
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    of_file = nbspam.train(tmp_path / "t.jsonl", target="y")
-    answers = [*of_file.classify_many(tmp_path / "t.jsonl")]
-    for given in rows, [{**row, "n": int(row["n"])} for row in rows]:
-        found = zip(of_file.classify_many(given), answers, strict=True)
-        assert all(one.posterior == other.posterior for one, other in found)
+    cells = [",".join(map(str, row.values())) for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["flag,n,y", *cells]))
+    for path in tmp_path.iterdir():
+        of_file = nbspam.train(path, target="y")
+        answers = [*of_file.classify_many(path)]
+        for given in rows, [{**row, "n": int(row["n"])} for row in rows]:
+            found = zip(of_file.classify_many(given), answers, strict=True)
+            assert all(one.posterior == other.posterior for one, other in found)
+        assert of_file.update(given).notes == ()
 
 
 def test_arrays_are_rows_whose_columns_are_numbered():
