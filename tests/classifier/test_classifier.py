@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache, partial
 from math import fsum
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,11 +21,11 @@ from nbspam.errors import UsageError
 from nbspam.mail.headers import HeaderChoices
 from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
-from nbspam.sources.items import read_items
+from nbspam.sources.items import Item, read_items
 from nbspam.store.open import load_tokens as load
 from nbspam.tokens.definition import MAX_RUN_BYTES, folded_line, reference_runs
 from nbspam.tokens.tokenizer import tokenize
-from nbspam.verdicts import Evidence
+from nbspam.verdicts import Evidence, shares_by_chain
 from support import HAM, SPAM, count_batch, examples, first_mails, message, words_of
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
@@ -84,6 +85,18 @@ def test_a_score_of_combined_evidence_is_that_of_the_last_class():
         assert explanation.verdict.score == explanation.score
 
 
+def test_shares_and_start_of_a_chain_add_up_to_the_last_log_odds():
+    with np.errstate(divide="ignore"):
+        joint = np.log([[0.5, 0.3, 0.2], [0.4, 0.1, 0.2], [0.1, 0.1, 0.0], [0.1, 0.0, 0.0]])
+    shares, start = shares_by_chain(joint[:3], 0, 1)
+    assert start == pytest.approx(np.log(5 / 3))
+    assert shares == pytest.approx([np.log(4 / (5 / 3)), -np.log(4)])
+    # Impossible in both classes: such a step says nothing.
+    for row, odds in ((0, np.log(3 / 2)), (2, np.inf), (3, 0)):
+        shares, start = shares_by_chain(joint[[row, 3]], 1, 2)
+        assert (start, shares.tolist()) == (pytest.approx(odds), [0])
+
+
 @pytest.mark.parametrize(("text", "score"), [("x y", math.inf), ("x y z w", 0)])
 def test_the_two_most_probable_classes_are_compared_though_tokens_are_impossible(text, score):
     """Without smoothing a token that a class never had is impossible there: b and c have no y."""
@@ -136,6 +149,19 @@ def test_tokens_of_strangers_never_reach_the_terminal(nbspam, model, folder):
         _, out, _ = nbspam("explain", *options, folder / "spam" / "1.eml")
         assert "pills" in out
         assert out.replace("\n", "").isprintable()
+
+
+def test_chunks_are_made_for_the_processes_that_judge_them(mail_classifier, monkeypatch):
+    asked, chunks = [], Classifier.chunks
+
+    def watched(self, inputs, jobs=1):
+        asked.append(jobs)
+        return chunks(self, inputs, jobs)
+
+    monkeypatch.setattr(Classifier, "chunks", watched)
+    for answered in (mail_classifier.answers, mail_classifier.classify):
+        list(answered([Item("-", None, HAM)], 2))
+    assert asked == [2, 2]
 
 
 def test_explain_follows_the_costs(nbspam, trained):
