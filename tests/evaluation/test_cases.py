@@ -325,7 +325,7 @@ def test_a_page_has_so_many_and_counts_the_rest(mail_classifier):
     assert "could be read" in Page(explained(mail_classifier, [])[0]).text
 
 
-def test_rows_have_their_values(tmp_path):
+def test_rows_have_their_values():
     path, settings = str(MELONS), TableSettings("好瓜")
     classifier = train_table(read_table(read_records([path]), settings).table, settings)
     html, found = explained(classifier, read_records([path]))

@@ -224,7 +224,7 @@ def names_in(out):
     return {line.split("\t")[4].rsplit("/", 1)[1] for line in out.splitlines()}
 
 
-def test_a_list_leads_to_files_and_is_empty_once_all_is_right(nbspam, model, mixed_up, tmp_path):
+def test_a_list_leads_to_files_and_is_empty_once_all_is_right(nbspam, model, mixed_up):
     out = nbspam.out("doubts", mixed_up)
     assert len(names_in(out) & EASY) >= 3
     assert len(names_in(out)) <= 6
@@ -278,7 +278,7 @@ def test_texts_are_read_from_tables_and_mailboxes_name_their_messages(nbspam, mo
     assert line.split("\t")[4] == f"{tmp_path / 'ham.mbox'}#7"
 
 
-def test_what_cannot_be_judged_is_said_in_one_line(nbspam, model, folder, tmp_path):
+def test_what_cannot_be_judged_is_said_in_one_line(nbspam, model, folder):
     (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
     assert complains(nbspam("doubts", "--strict", folder), 1, "3.eml.gz", "--strict")
     status, out, err = nbspam("doubts", folder)

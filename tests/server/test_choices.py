@@ -115,7 +115,7 @@ def test_a_link_in_place_of_a_new_socket_is_not_followed(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="this system does not say")
-def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others(monkeypatch):
+def test_the_user_at_the_other_end_of_a_socket_is_known_but_root_names_others():
     ours, theirs = socket.socketpair()
     with ours, theirs:
         uid = os.getuid()

@@ -13,9 +13,7 @@ from support import HAM, SPAM, needs
 
 
 @needs("rspamc")
-def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_done(
-    server, tmp_path
-):
+def test_rspamc_asks_for_a_verdict_and_prints_json_mail_and_what_the_server_has_done(server):
     def rspamc(*words, data=SPAM):
         command = ["rspamc", "-h", f"127.0.0.1:{server.http}", *words]
         done = subprocess.run(

@@ -72,7 +72,7 @@ def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, chosen):
     assert bytes_of(model_of_lines(lines, "x"), path) == expected
 
 
-def test_lines_can_be_read_and_counts_edited(nbspam, trained, tmp_path):
+def test_lines_can_be_read_and_counts_edited(trained, tmp_path):
     lines = lines_of(trained)
     assert any(b'"count": {"spam": 2}' in line for line in lines)  # and not 2.0
     header, *rows = map(json.loads, lines)

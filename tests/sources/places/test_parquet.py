@@ -107,7 +107,7 @@ def test_a_longer_message_is_truncated(tmp_path):
     assert len(read(path)[0].data) == MAX_MESSAGE
 
 
-def test_a_data_set_is_a_folder_of_parquet_files_without_its_marks(mail, tmp_path):
+def test_a_data_set_is_a_folder_of_parquet_files_without_its_marks(tmp_path):
     folder = tmp_path / "mails.parquet"
     folder.mkdir()
     for n in range(2):

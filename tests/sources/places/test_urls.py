@@ -129,7 +129,7 @@ def test_a_fifo_in_a_folder_at_a_url_is_skipped(tmp_path):
     assert [item.read() for item in read_items([folder.as_uri()])] == [HAM, HAM]
 
 
-def test_an_index_leads_from_its_own_place(tmp_path):
+def test_an_index_leads_from_its_own_place():
     tree = {"full/index": b"spam ../data/1\nham ../data/2\n", "data/1": SPAM, "data/2": HAM}
     there = found(uploaded(tree), "full/index", format="trec")
     assert there == [("data/1", "spam", SPAM), ("data/2", "ham", HAM)]
@@ -188,7 +188,7 @@ def test_commands_take_urls_wherever_they_take_paths(nbspam, model, tmp_path):
     assert nbspam("table", "classify", url, *fruit)[1].count("\n") == 10
 
 
-def test_the_library_takes_urls_as_paths(tmp_path):
+def test_the_library_takes_urls_as_paths():
     base = uploaded(TREE)
     model = library.train(Path(f"{base}mails"))
     name = "memory://mails/ham/1.eml"
