@@ -14,7 +14,7 @@ from nbspam.printing import amount_text
 from nbspam.settings import SettingsChoices, TableChoices
 
 if TYPE_CHECKING:
-    from nbspam.models.em import EMReport
+    from nbspam.models.em import EMReport, Step
     from nbspam.store.tables import StoredTable
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.training import TableData, TableSettings
@@ -53,15 +53,36 @@ def table_train_command(
     if not output.is_named("model_path"):
         check_no_filter(model_path)
     settings = table_settings(training, columns)
+    steps: tuple[Step, ...] = ()
     if unlabelled == training_options.UnlabelledSources():
         data = labelled_table(rows, settings, strict)
-        classifier = train_table(data.table, settings)
-        kept = output.save_model(classifier, model_path)
-        _show_table(classifier, data.skipped, model_path, kept, as_json)
-        return
-    found = _learn_unlabelled(rows, settings, unlabelled)
-    kept = output.save_model(found.classifier, model_path)
-    _show_em(found, model_path, kept, as_json)
+        classifier, by = train_table(data.table, settings), ""
+        facts, read = _rows_read(classifier, data.skipped)
+    else:
+        found = _learn_unlabelled(rows, settings, unlabelled)
+        classifier, by, steps = found.classifier, " and EM", found.fit.steps
+        of_each = {"labelled": found.n_labelled, "unlabelled": found.n_unlabelled}
+        facts = {**of_each, "weight": found.weight, **rounds_json(steps)}
+        read = f"{amount_text(found.n_labelled, 'rows')} with a class"
+        read += f", {found.n_unlabelled:,} without"
+    kept = output.save_model(classifier, model_path)
+    if steps and not as_json:
+        show_rounds(steps)
+    facts = {"model": model_path, "kept": kept, "kind": classifier.name, **facts}
+    kinds = (f"  {line}" for line in output.columns_text(classifier.schema))
+    learned = f"learned {settings.target} by {classifier.name}{by}; model in {model_path}"
+    facts["columns"] = output.columns_json(classifier.schema)
+    output.echo_result(as_json, facts, f"read {read}", *kinds, learned)
+
+
+def _rows_read(
+    classifier: "TableClassifier", skipped: "tuple[Skipped, ...]"
+) -> tuple[dict[str, object], str]:
+    """Return how many rows of each class a model has learned, for JSON and in words."""
+    n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
+    failed = f", skipped {len(skipped):,}" if skipped else ""
+    facts = {"read": n_rows, "skipped": output.skipped_json(skipped)}
+    return dict(facts), f"{output.total_text(n_rows, 'rows')}{failed}"
 
 
 def labelled_table(
@@ -97,59 +118,6 @@ def _learn_unlabelled(
     when = stopping(unlabelled.rounds, unlabelled.epsilon)
     return train_by_em(
         data.table, settings, weight, unlabelled.hard, when, unlabelled.restarts, unlabelled.seed
-    )
-
-
-def _show_table(
-    classifier: "TableClassifier",
-    skipped: "tuple[Skipped, ...]",
-    model_path: str,
-    kept: str | None,
-    as_json: bool,
-) -> None:
-    """Print the number of rows read and the kinds of the columns."""
-    schema = classifier.schema
-    n_rows = output.class_counts_of(schema.classes, classifier.model.class_count_)
-    facts = {
-        "model": model_path,
-        "kept": kept,
-        "kind": classifier.name,
-        "read": n_rows,
-        "columns": output.columns_json(schema),
-        "skipped": output.skipped_json(skipped),
-    }
-    failed = f", skipped {len(skipped):,}" if skipped else ""
-    output.echo_result(
-        as_json,
-        facts,
-        f"read {output.total_text(n_rows, 'rows')}{failed}",
-        *(f"  {line}" for line in output.columns_text(schema)),
-        f"learned {schema.target} by {classifier.name}; model in {model_path}",
-    )
-
-
-def _show_em(found: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:
-    """Print how many rows were read, and each round of EM."""
-    classifier, schema = found.classifier, found.classifier.schema
-    facts = {
-        "model": model_path,
-        "kept": kept,
-        "kind": classifier.name,
-        "labelled": found.n_labelled,
-        "unlabelled": found.n_unlabelled,
-        "weight": found.weight,
-        **rounds_json(found.fit.steps),
-        "columns": output.columns_json(schema),
-    }
-    if not as_json:
-        show_rounds(found.fit.steps)
-    output.echo_result(
-        as_json,
-        facts,
-        f"read {amount_text(found.n_labelled, 'rows')} with a class,"
-        f" {found.n_unlabelled:,} without",
-        *(f"  {line}" for line in output.columns_text(schema)),
-        f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",
     )
 
 
