@@ -34,9 +34,10 @@ def test_russian_in_capital_letters_is_russian(charset):
     assert likely_charset(data) == charset  # though these are other small letters in the other
 
 
-@pytest.mark.parametrize(
-    "text", ["win £500", "it’s fine", "caf\xe9", "a\xa0b\xa0\xa0c", "5 € “now” – only…", "\xb8ber"]
-)
+@pytest.mark.parametrize("text", [
+    "win £500", "it’s fine", "caf\xe9", "a\xa0b\xa0\xa0c", "5 € “now” – only…", "\xb8ber",
+    "Faturën do ta gjeni këtu", "Adreça de correu electrònic", "Tühjenda kõik filtrid",
+])  # fmt: skip
 def test_signs_and_single_letters_between_ascii_are_western(text):
     assert likely_charset(text.encode("cp1252")) == "cp1252"
 
