@@ -1,12 +1,12 @@
 """The normal form of text that is not plain ASCII, and the oddities found in it.
 
 Normalisation applies NFKC and case folding; drops invisible characters, the strokes that lengthen
-Arabic words, and the dot that folding puts on a Turkish i; puts i for the dotless ı, and Arabic
-letters for Persian ye and kaf; turns text round that an override shows from right to left;
-replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and small capitals and
-letters in boxes; drops the marks of a Latin word if three letters or more have some; cuts runs of
-Chinese, Thai, emoji and others without spaces into pairs of characters; and replaces every
-character that is no letter, mark, digit, emoji or currency sign by a space.
+Arabic words, the accents of Greek, and the dot that folding puts on a Turkish i; puts i for the
+dotless ı, and Arabic letters for Persian ye and kaf; turns text round that an override shows from
+right to left; replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and small
+capitals and letters in boxes; drops the marks of a Latin word if three letters or more have some;
+cuts runs of Chinese, Thai, emoji and others without spaces into pairs of characters; and replaces
+every character that is no letter, mark, digit, emoji or currency sign by a space.
 """
 
 import re
@@ -21,9 +21,13 @@ _LOOK_ALIKES = str.maketrans(
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
 _SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
-# A Turkish i with the dot that folding adds, or without: capitals lose the difference.  Persian ye
-# and kaf, which older programs write as Arabic letters.
-_ONE_SPELLING = ("i\u0307", "i"), ("ı", "i"), ("\u06cc", "\u064a"), ("\u06a9", "\u0643")
+# Letters whose difference capitals lose: a Turkish i without a dot, or with the one that folding
+# adds, and Greek accents.  Persian ye and kaf, which older programs write as Arabic letters.
+_ONE_SPELLING = (
+    *(("ı", "i"), ("i\u0307", "i"), ("\u06cc", "\u064a"), ("\u06a9", "\u0643")),
+    *zip("άέήίόύώ", "αεηιουω", strict=True),
+    *(("ι\u0308\u0301", "ϊ"), ("υ\u0308\u0301", "ϋ")),
+)
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters, other invisible characters, and the stroke that lengthens Arabic words.
 INVISIBLE = (
