@@ -271,7 +271,7 @@ class AddressLists(NamedTuple):
         head = read_correspondence(headers.open_message(data))
         senders = head.mailboxes(b"from")
         found = map(_LIST_ID.search, head.values.get(b"list-id", ()))
-        list_ids = [_text(each[1] or each[2]).lower() if each else "" for each in found]
+        list_ids = [listed_form(_text(each[1] or each[2])) if each else "" for each in found]
         exact = [listed_form(_text(sender.address)) for sender in senders]
         # No domain is longer: the ones above it would take memory by the square of its length.
         hosts = [address.rpartition("@")[2][-MAX_HOST:] for address in exact]

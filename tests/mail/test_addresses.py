@@ -86,6 +86,7 @@ def test_a_true_line_and_a_sure_verdict_that_agree_teach(line, data, recipient, 
     ("deny list:dev.l.example", mail(list_id="dev.l.example"), CERTAIN),
     # A domain with other letters is the one that DNS has.
     ("deny xn--tda.example", mail(sender="x@Ü.example"), CERTAIN),
+    ("deny list:xn--tda.example", mail(list_id="<Ü.example>"), CERTAIN),
     ("allow x@xn--tda.example",
      mail("dkim=pass header.d=xn--tda.example", sender="x@ü.example"), -CERTAIN),
 ])  # fmt: skip
