@@ -57,22 +57,13 @@ _WIDE = {"stays": 0.93, "beside": 0.1}
 _LANGUAGES = (
     # English has signs only, and what programs have garbled.
     _Language("cp1252", "\xa0’“”–£•—…®·©é¢", 0.1, 0.4, 1e-3),
-    # German, French, Spanish, Portuguese, Italian, Swedish, Danish, Icelandic, Albanian, Catalan,
-    # Estonian
+    # German, French, Spanish, Portuguese, Italian, Swedish, Danish,
+    # Icelandic, Albanian, Catalan, Estonian
     *(
         _Language("cp1252", letters, **_LATIN)
         for letters in (
-            "äüöß",
-            "éèàêçôîûùâëïœ",
-            "óáíéñú¿¡ü",
-            "ãçáéíóõêâàúô",
-            "àèéìòù",
-            "äåöé",
-            "åøæé",
-            "áðíþöéóúæý",
-            "ëç",
-            "éàóèíòçúïü·",
-            "äõüö",
+            *("äüöß", "éèàêçôîûùâëïœ", "óáíéñú¿¡ü", "ãçáéíóõêâàúô", "àèéìòù", "äåöé", "åøæé"),
+            *("áðíþöéóúæý", "ëç", "éàóèíòçúïü·", "äõüö"),
         )
     ),
     # Polish, Czech, Slovak, Hungarian, Romanian, Croatian

@@ -35,8 +35,7 @@ _TELLING_OR_END = re.compile(
 # alternative is `(?!)`, which never matches, and is tried where the repetition began.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-# The text may contain question marks, though RFC 2047 forbids them, but not the start of another
-# word; without them it is found faster.
+# The text may contain question marks, though RFC 2047 forbids them; without it is found faster.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+|(?:(?!=\?).)*?)\?=", re.DOTALL)
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
@@ -321,10 +320,9 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
 @lru_cache(maxsize=512)  # a subject is read twice, and names of correspondents come again
 def _declared_value(value: bytes) -> bytes | None:
     """Return a decoded value, None if the charset of a word has to be guessed."""
-    try:
+    with suppress(LookupError):
         return _with_words_decoded(value, NO_GUESS)
-    except LookupError:
-        return None
+    return None
 
 
 def _with_words_decoded(value: bytes, guess: CharsetGuess | None) -> bytes:
@@ -435,9 +433,7 @@ def parameters(value: bytes) -> dict[str, bytes]:
             pieces.setdefault(name, []).append((index, text))
         else:
             found.setdefault(name, text)
-    for name, several in pieces.items():
-        found[name] = _join_pieces(several)
-    return found
+    return found | {name: _join_pieces(several) for name, several in pieces.items()}
 
 
 def without_pieces(value: bytes) -> bytes:

@@ -168,19 +168,13 @@ def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_to
     assert form(long) == long
 
 
-@pytest.mark.parametrize(
-    "case", ["v1agra:viagra", "m0rtg4ge:mortgage", "re5t:rest", "c-h-e-a-p:cheap", "f_r_e_e:free"]
-)
-def test_a_disguised_word_is_the_word(case):
-    word, meant = case.encode().split(b":")
-    assert without_disguise(word) == meant
-
-
-@pytest.mark.parametrize(
-    "word", ["mp3", "4you", "w2k", "win32api", "a-b-c", "e-mail", "f-r_e-e", "ab-c-d-e", "x86_64"]
-)
-def test_other_words_with_digits_and_signs_stay(word):
-    assert without_disguise(word.encode()) == word.encode()
+@pytest.mark.parametrize("case", [
+    *("v1agra:viagra", "m0rtg4ge:mortgage", "re5t:rest", "c-h-e-a-p:cheap", "f_r_e_e:free"),
+    *("mp3", "4you", "w2k", "win32api", "a-b-c", "e-mail", "f-r_e-e", "ab-c-d-e", "x86_64"),
+])  # fmt: skip
+def test_a_disguised_word_is_the_word_and_others_stay(case):
+    word, _, meant = case.encode().partition(b":")
+    assert without_disguise(word) == (meant or word)
 
 
 def test_only_fields_of_text_change_and_long_words_of_single_letters_are_joined():
