@@ -457,6 +457,7 @@ def save_part(path: str, counted: CountedShard, settings: Settings) -> str | Non
     Raises ModelFileError.
     """
     path = resolved(path)
+    modelfile.check_target(path)
     with locked_model(path):
         is_other = modelfile.is_model_file(path) and not _holds_part(path, counted.shard)
         kept = keep_old_model(path) if is_other else None

@@ -501,7 +501,7 @@ def replacing_state(path: str, state: State) -> Iterator[Identity]:
     could not return is a bug in this program: a TypeError, and nothing is written.
     """
     try:
-        _check_target(path)
+        check_target(path)
         with disk.replacing(path) as file:
             yield _write(file, state)
     except RefusedError as error:
@@ -525,9 +525,9 @@ def _write(file: BinaryIO, state: State) -> Identity:
     return identity
 
 
-def _check_target(path: str) -> None:
+def check_target(path: str) -> None:
     """Raise ModelFileError if a file that is not a model would be overwritten."""
-    with contextlib.suppress(FileNotFoundError):
+    with disk.writing(path), contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             raise ModelFileError(
                 f"{path}: cannot be written: not a regular file; give another place"

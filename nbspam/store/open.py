@@ -17,7 +17,7 @@ from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.store import journal as journals
 from nbspam.store.fields import check_memory, check_state
-from nbspam.store.modelfile import State, is_model_file, load_state
+from nbspam.store.modelfile import State, check_target, is_model_file, load_state
 from nbspam.verdicts import AnyClassifier
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def _unfit(path: str, error: Exception) -> ModelFileError:
 def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
+    check_target(path)  # before a lock of another file, such as a mailbox, is made
     with journals.locked_model(path):
         journals.write_model(path, readable_state(path, classifier))
 
@@ -170,6 +171,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     Raises ModelFileError; then the old model is there as before.
     """
     path = resolved(path)
+    check_target(path)
     with journals.locked_model(path):
         state = readable_state(path, classifier)
         kept = keep_old_model(path) if _would_lose(path, classifier) else None

@@ -543,9 +543,9 @@ def test_a_damaged_model_is_kept_and_what_is_no_model_is_not_replaced(nbspam, tr
     trained.write_bytes(damaged)
     nbspam("train", folder)
     assert kept(trained).read_bytes() == damaged
-    trained.write_text("notes")
-    assert complains(nbspam("train", folder), 1, "the file there is not a model")
-    assert kept(trained).read_bytes() == damaged
+    (mailbox := folder.parent / "inbox").write_text("From me\n")
+    assert complains(nbspam("train", folder, "-m", mailbox), 1, "the file there is not a model")
+    assert sorted(mailbox.parent.glob("inbox*")) == [mailbox]  # a lock would keep out mail
 
 
 def test_json_says_where_it_is(nbspam, trained, folder, other, tmp_path):
