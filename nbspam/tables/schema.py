@@ -304,15 +304,21 @@ def sorted_cells(values: Collection[str]) -> tuple[str, ...]:
 
 
 class CategoryCodes(dict[str, float]):
-    """The code of a category, NaN for other cells; 1 is 1.0, which pandas writes beside gaps."""
+    """The code of a category, NaN for other cells.
+
+    1 is 1.0, which pandas writes beside gaps; True is true and TRUE, which polars and R write.
+    """
 
     def __init__(self, levels: Sequence[str]) -> None:
         super().__init__({"": np.nan} | {level: float(k) for k, level in enumerate(levels)})
 
     def __missing__(self, cell: str) -> float:
-        whole = cell.removesuffix(".0")
-        code = self.get(f"{cell}.0" if whole == cell else whole, np.nan)
-        return code if _WHOLE.fullmatch(whole.removeprefix("-")) else np.nan
+        whole, truth, same = cell.removesuffix(".0"), cell.lower(), [cell]
+        if _WHOLE.fullmatch(whole.removeprefix("-")):
+            same = [f"{cell}.0" if whole == cell else whole]
+        elif truth in ("true", "false"):
+            same = [truth, truth.title(), truth.upper()]
+        return next((self[name] for name in same if name in self), np.nan)
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:
