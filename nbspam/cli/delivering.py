@@ -1,6 +1,7 @@
 """nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
 
 import shlex
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -208,27 +209,30 @@ def sort_command(mailboxes: tuple[str, ...], **values: Any) -> int:
     else:
         how = values["model_path"], choices, today(), rule
         sorters = [(each, partial(sort_maildir, each, *how)) for each in mailboxes]
-    return _sort_all(sorters, values["dry_run"], values["as_json"])
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # to note what was moved
+    try:
+        return _sort_all(sorters, values["dry_run"], values["as_json"])
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _refuse_idle(are_accounts: bool, values: dict[str, Any]) -> None:
     """Raise UsageError for an option of `sort` that would do nothing."""
-    if are_accounts and output.is_named("flag"):
-        raise UsageError("--flag: for Maildirs; an account has --tag")
-    if output.is_named("tag") and not are_accounts:
-        raise UsageError("--tag: for accounts; a Maildir has --flag")
-    if values["watch"] and not are_accounts:
-        raise UsageError("--watch: for accounts; leave it out, and repeat it by cron")
-    if values["watch"] and values["dry_run"]:
-        raise UsageError("--watch: stays connected and sorts; leave --dry-run out")
-    if values["watch"] and output.is_named("as_json"):
-        raise UsageError("--json: for the report of one run; --watch has --log json")
+    named, watch = output.is_named, values["watch"]
+    for is_idle, why in (
+        (are_accounts and named("flag"), "--flag: for Maildirs; an account has --tag"),
+        (named("tag") and not are_accounts, "--tag: for accounts; a Maildir has --flag"),
+        (watch and not are_accounts, "--watch: for accounts; leave it out, and repeat it by cron"),
+        (watch and values["dry_run"], "--watch: stays connected and sorts; leave --dry-run out"),
+        (watch and named("as_json"), "--json: for the report of one run; --watch has --log json"),
+        (named("log") and not watch, "--log: for --watch; give it, too"),
+        (named("metrics") and not watch, "--metrics: for --watch; give it, too"),
+    ):
+        if is_idle:
+            raise UsageError(why)
     for option in ("spam-folder", "unsure-folder"):
-        if values["flag"] is not None and output.is_named(option.replace("-", "_")):
+        if values["flag"] is not None and named(option.replace("-", "_")):
             raise UsageError(f"--{option}: no mail moves with --flag; leave one of them out")
-    for option in ("log", "metrics"):
-        if output.is_named(option) and not values["watch"]:
-            raise UsageError(f"--{option}: for --watch; give it, too")
 
 
 def _sort_all(

@@ -4,6 +4,7 @@ import errno
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -387,20 +388,11 @@ def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
 
 
 def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
-    for n in (1, 2):
-        maildir.put(f"new/{n}.h", spam(n))
+    maildir.put("new/1.h", spam(1))
     (maildir.root / ".Spam").symlink_to("gone")
     with pytest.raises(InputError, match=r"/.Spam: File exists; nothing is lost, move it away, "):
         maildir.sort()
     (maildir.root / ".Spam").unlink()
-
-    rename = os.rename
-    denied = OSError(errno.EACCES, "Permission denied", "new/2.h", None, ".Spam/new/2.h")
-    renames = iter([rename, raising(denied)])
-    monkeypatch.setattr(os, "rename", lambda *paths: next(renames, rename)(*paths))
-    with pytest.raises(InputError, match=r"^\.Spam/new/2\.h: Permission denied; noth"):
-        maildir.sort()
-    assert maildir.noted() == {"1.h": "spam"}  # so that a move back is a lesson
 
     for refuse, said in (
         (full_disk, "No space left on device; nothing is lost, free some space, then"),
@@ -409,7 +401,33 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
         monkeypatch.setattr(sort, "replacing", refuse)
         with pytest.raises(InputError, match=f"{sort.NOTE_FILE}: {said}"):
             maildir.sort()
-    assert list(maildir.files) == [".Spam/new/1.h", ".Spam/new/2.h"]
+    assert list(maildir.files) == [".Spam/new/1.h"]
+
+    monkeypatch.undo()
+    maildir.put("new/2.h", spam(2))
+    denied = OSError(errno.EACCES, "Permission denied", "new/2.h", None, ".Spam/new/2.h")
+    monkeypatch.setattr(os, "rename", raising(denied))
+    with pytest.raises(InputError, match=r"^\.Spam/new/2\.h: Permission denied; noth"):
+        maildir.sort()
+
+
+def test_what_was_moved_before_a_signal_is_noted_and_its_move_back_a_lesson(
+    maildir, nbspam, monkeypatch
+):
+    for n in (1, 2):
+        maildir.put(f"new/{n}.h", spam(n))
+
+    def end(root, entry, target):
+        if entry.base == "2.h":
+            signal.raise_signal(signal.SIGTERM)
+        return move(root, entry, target)
+
+    move = sort.move
+    with monkeypatch.context() as patch:
+        patch.setattr(sort, "move", end)
+        assert nbspam("sort", maildir.root) == (130, "", "nbspam: interrupted\n")
+    maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
+    assert [one.label for one in maildir.sort().learned] == ["ham"]
 
 
 def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
