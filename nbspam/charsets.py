@@ -208,7 +208,8 @@ def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
     # Text of ISO-2022 and UTF-7 is ASCII, so it would pass for UTF-8.
     if ESCAPE not in data and codec != "utf-7" and (known := _mostly_utf8(data)) is not None:
         return known
-    text = _decoded(data, codec)
+    # Windows writes ① and ㈱ where JIS X 0213 has them, and EUC-JP nothing.
+    text = _decoded(data, "euc_jis_2004" if codec == "euc_jp" else codec)
     return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)
 
 

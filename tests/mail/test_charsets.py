@@ -88,6 +88,7 @@ def test_neither_one_bad_byte_nor_a_mark_of_byte_order_spoils_what_is_declared()
     assert defect == "charset-wrong"
     signed = b"\x1b$B8+@Q=q-!$N7o\x1b(B"  # a circled 1, which the standard lacks
     assert to_utf8(signed, "iso-2022-jp") == ("見積書�の件".encode(), "charset-wrong")
+    assert to_utf8(b"\xad\xa1" + "見積書".encode("euc-jp"), "euc-jp")[0] == "①見積書".encode()
     assert to_utf8(b"1 + 1 is a part of this +AGE-", "utf-7")[0].endswith(b"a part of this a")
     assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
     marked = codecs.BOM_UTF8 + "café à la crème".encode("cp1252")
