@@ -35,8 +35,8 @@ _TELLING_OR_END = re.compile(
 # alternative is `(?!)`, which never matches, and is tried where the repetition began.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-# The text may contain question marks, though RFC 2047 forbids them; without it is found faster.
-_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+|(?:(?!=\?).)*?)\?=", re.DOTALL)
+# The text may contain question marks, though RFC 2047 forbids them, but no start of another word.
+_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:(?<!=)\?(?!=)[^?]*+){0,99})\?=")
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
