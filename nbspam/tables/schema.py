@@ -320,6 +320,10 @@ class CategoryCodes(dict[str, float]):
             same = [truth, truth.title(), truth.upper()]
         return next((self[name] for name in same if name in self), np.nan)
 
+    def without(self, cells: Iterable[str]) -> list[str]:
+        """Return the cells that have no code."""
+        return [cell for cell in cells if np.isnan(self[cell])]
+
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:
     """Return records as a table; categories that the schema does not have are missing.
@@ -334,10 +338,11 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
             continue
         codes = CategoryCodes(column.levels)
         X[:, j] = [codes[cell] for cell in cells]
-    index = {name: k for k, name in enumerate(schema.classes)}
-    y = [index.get(record.cells.get(schema.target, ""), -1) for record in records]
+    codes = CategoryCodes(schema.classes)
+    y = np.array([codes[record.cells.get(schema.target, "")] for record in records])
     names = tuple(record.name for record in records)
-    return Table(schema, names, in_intervals(X, schema), np.array(y, np.int64))
+    y = np.where(np.isnan(y), -1, y).astype(np.int64)
+    return Table(schema, names, in_intervals(X, schema), y)
 
 
 def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Floats:

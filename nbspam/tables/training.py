@@ -491,15 +491,14 @@ def _widened(schema: Schema, records: Sequence[Record]) -> tuple[Schema, tuple[s
         if column.closed and column.levels is not None:
             check_declared(records, column.name, column.levels)
         elif column.levels is not None:
-            codes = CategoryCodes(column.levels)
-            new = [cell for cell in known_cells(records, column.name) if np.isnan(codes[cell])]
+            new = CategoryCodes(column.levels).without(known_cells(records, column.name))
             if new:
                 column = replace(column, levels=sorted_cells([*column.levels, *new]))
                 notes.append(f"{column.name}: new values {', '.join(new)}")
         columns.append(column)
     if schema.closed:
         check_declared(records, schema.target, schema.classes)
-    classes = [c for c in known_cells(records, schema.target) if c not in schema.classes]
+    classes = CategoryCodes(schema.classes).without(known_cells(records, schema.target))
     had = ", ".join(schema.classes)
     notes += [f"{name}: a new class; the model had {had}" for name in classes]
     more = tuple(sorted([*schema.classes, *classes]))
