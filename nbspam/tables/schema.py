@@ -269,9 +269,10 @@ def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:
 
 def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]) -> None:
     """Raise InputError at the first cell that has none of the declared values."""
+    codes = CategoryCodes(declared)
     for record in records:
         cell = record.cells.get(name, "")
-        if cell not in declared and not is_missing(cell):
+        if np.isnan(codes[cell]) and not is_missing(cell):
             raise InputError(
                 f"{record.name}: {name} is {cell[:40]!r}, but its values were declared as"
                 f" {', '.join(declared[:20])}; correct the cell, or declare it too"

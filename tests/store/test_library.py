@@ -413,7 +413,7 @@ def test_a_row_of_a_file_is_the_same_row_in_memory(tmp_path):
     cells = [",".join(map(str, row.values())).upper() for row in rows]
     (tmp_path / "t.csv").write_text("\n".join(["flag,n,y", *cells]))
     for path in tmp_path.iterdir():
-        of_file = nbspam.train(path, target="y")
+        of_file = nbspam.train(path, target="y", values={"n": [-1, 2, 3]})
         answers = [*of_file.classify_many(path)]
         for given in rows, [{**row, "n": int(row["n"])} for row in rows]:
             found = zip(of_file.classify_many(given), answers, strict=True)
