@@ -25,6 +25,7 @@ from nbspam.sources.rows import (
 )
 
 _FORMS = "CSV, TSV, JSON lines or parquet"
+_UNREAD = (".arff", ".feather", ".npy", ".npz", ".ods", ".pkl", ".xls", ".xlsx")
 _PLACE = re.compile(r"[1-9][0-9]*")  # the name of a column that has none
 
 Cells = dict[str, str]  # by column name
@@ -125,6 +126,8 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
         raise InputError(
             f"{path}: {kind} is read for mail and texts only; give a table of columns as {_FORMS}"
         )
+    if options.format is None and path.lower().endswith(_UNREAD):
+        raise InputError(f"{path}: a table in a format that is not read; save it as {_FORMS}")
     with files.Blaming(path), files.open_file(path) as stream:
         if kind == "parquet":
             from nbspam.sources.parquet import parquet_cells  # late: few tables need it

@@ -239,6 +239,7 @@ table train $LIHANG --target Y --alpha 2 --estimate mle -m $OTHER | --alpha: --e
 table train $MELONS --target 好瓜 --hard -m $OTHER | for rows without a class; say --em or
 table train $MELONS --target 好瓜 --em --unlabelled-weight auto -m $OTHER | auto: not a number
 table train $MELONS --target 好瓜 --em --model tan -m $OTHER | tan: not possible with EM
+table train iris.arff --target Y -m $OTHER | iris.arff: a table in a format that is not read; save
 table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
 table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
 table cluster -k 2 --files0-from nothing | -k 2: not from 2 to the number of rows, 0; give
