@@ -288,7 +288,7 @@ LONG = b"* 1 FETCH " + b"x" * 9000 + b"\r\n"
     ("changes", "folder", "words"),
     [
         ({"greeting": b"220 it's SMTP\r\n"}, "INBOX", "(unexpected response: 220 it's SMTP)"),
-        ({"greeting": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (* BYE full); try"),
+        ({"greeting": b"* BYE full\r\n"}, "INBOX", "* BYE full); try again later"),
         ({"CAPABILITY": b"* BYE full\r\n"}, "INBOX", "lets nobody in now (command: CAPABILITY"),
         ({"EXAMINE": "TAG NO Größe\r\n".encode()}, "INBOX", "EXAMINE (select failed: Gre);"),
         ({"greeting": b""}, "INBOX", "nothing is said there; check the port (993 is imaps://"),
