@@ -329,6 +329,8 @@ class Courier:
                 self._ended.wait(_PAUSE)
                 seconds = _PAUSE
             if is_last:
+                if sharer is not None:
+                    sharer.close()
                 return
             self.taught.wait(seconds)
             self.taught.clear()
@@ -341,7 +343,8 @@ class Courier:
                     self._reads = True
                     self._tally.set_gauge("shares", 1)
                     self.taught.set()
-                    self._receive(self._sharer())
+                    with closing(self._sharer()) as sharer:
+                        self._receive(sharer)
             except Exception as error:
                 self._log_once(error)
             self._reads = False
