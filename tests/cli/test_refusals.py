@@ -239,7 +239,6 @@ table train $LIHANG --target Y --alpha 2 --estimate mle -m $OTHER | --alpha: --e
 table train $MELONS --target 好瓜 --hard -m $OTHER | for rows without a class; say --em or
 table train $MELONS --target 好瓜 --em --unlabelled-weight auto -m $OTHER | auto: not a number
 table train $MELONS --target 好瓜 --em --model tan -m $OTHER | tan: not possible with EM
-table train iris.arff --target Y -m $OTHER | iris.arff: a table in a format that is not read; save
 table cluster $MELONS -k 2 --alpha auto | --alpha auto: not a number from 0 up
 table cluster $MELONS -k 18 | -k 18: not from 2 to the number of rows, 17; give
 table cluster -k 2 --files0-from nothing | -k 2: not from 2 to the number of rows, 0; give
@@ -286,6 +285,7 @@ train $ROWS --label-column class | X1, X2
 table cluster $MELONS -k 2 --drop x | no column 'x'
 table cluster empty.csv -k 2 | no column has a value; give some
 table classify four.csv -m $TABLE | has 4 cells, and none names a column of the model (X1, X2, Y)
+table train iris.arff --target Y -m $OTHER | iris.arff: a table in a format that is not read; save
 train bad.csv --encoding utf-8 | bad.csv: line 3: not utf-8; give another --encoding
 classify -m $PART | $PART: a part of a training, and not a model yet; add it
 update --spam - -m $PART | $PART: a part of a training, and not a model yet; add it
