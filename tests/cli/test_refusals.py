@@ -325,6 +325,7 @@ FILES = {
     "four.csv": b"a,b,c,d\n1,2,3,4\n",
     "huge.csv": b"x,y\n9e17,a\n9e17,a\n2,b\n",
     "bad.csv": b"label,text\nham,x\nspam,\xff\n",
+    "iris.arff": b"@relation iris\n",
     "long.csv": b"v,w,y\na0,b0,0\n"
     + b"".join(b"a%d,b%d,%d\n" % (i, i, i % 2) for i in range(4500)),
     "given": b"x\ny\n",
