@@ -309,18 +309,15 @@ class _Climber:
         now, sizes = self.scores.family(child, its_parents), self.scores.cardinality
         n_cells = prod(sizes[node] for node in (child, *its_parents))
         may_have_more = len(its_parents) < self.most[child]
+        self._toggle[:, child] = -np.inf
         for node in range(len(self.arrows)):
-            if node == child:
-                gain = -np.inf
-            elif node in its_parents:
+            if node in its_parents:
                 without = tuple(p for p in its_parents if p != node)
-                gain = now - self.scores.family(child, without) + _SIMPLER
-            elif may_have_more and n_cells * sizes[node] <= self.most_cells:
-                more = tuple(sorted((*its_parents, node)))
-                gain = now - self.scores.family(child, more) - _SIMPLER
-            else:
-                gain = -np.inf
-            self._toggle[node, child] = gain
+                cost = self.scores.family(child, without)
+                self._toggle[node, child] = now - cost + _SIMPLER
+            elif node != child and may_have_more and n_cells * sizes[node] <= self.most_cells:
+                cost = self.scores.family(child, tuple(sorted((*its_parents, node))))
+                self._toggle[node, child] = now - cost - _SIMPLER
 
     def best_change(self, tabu: set[bytes]) -> ArrowChange | None:
         """Return the allowed change with the highest gain, even below 0; None if none is.

@@ -20,15 +20,7 @@ from nbspam.models import model_state, restored
 from nbspam.models.base import blocks_of_rows
 from nbspam.models.columns import count_cells
 from nbspam.sources.records import Record
-from nbspam.tables.schema import (
-    CategoryCodes,
-    Schema,
-    Table,
-    coded,
-    is_missing,
-    schema_from_dict,
-    schema_to_dict,
-)
+from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
 from nbspam.workers import Workers
 
 if TYPE_CHECKING:
@@ -88,10 +80,7 @@ class TableClassifier(verdicts.AnyClassifier):
 
     def truth(self, given: Record) -> str | None:
         """Return the cell of the target column, None if it has no value."""
-        cell = given.cells.get(self.schema.target, "")
-        if cell not in self.classes and (code := CategoryCodes(self.classes)[cell]) >= 0:
-            return self.classes[int(code)]
-        return None if is_missing(cell) and cell not in self.classes else cell
+        return self.schema.class_of(given.cells.get(self.schema.target, ""))
 
     def explain(self, given: Record, rule: Rule | None = None) -> verdicts.Explanation:
         """Return why a row gets its verdict; raises InputError for a cell that is no number.

@@ -107,6 +107,14 @@ class Schema:
         """The number of values of each column, 0 for numbers, shape (n_columns,)."""
         return np.array([column.n_values for column in self.columns], np.int64)
 
+    def class_of(self, cell: str) -> str | None:
+        """Return the class that a cell of the target names, even if new; None if it is missing."""
+        if cell in self.classes:
+            return cell
+        if (code := CategoryCodes(self.classes)[cell]) >= 0:
+            return self.classes[int(code)]
+        return None if is_missing(cell) else cell
+
     @property
     def entries(self) -> Levels:
         """The index of all values; a column of numbers has a single entry."""

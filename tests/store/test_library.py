@@ -275,7 +275,6 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.query(network, independent="part"), UsageError, "not two variables"),
         (lambda: nbspam.query(network, "part", gibbs=""), UsageError, "^gibbs: '' is not a wh"),
         (lambda: nbspam.train(PAIRS, model=[]), UsageError, r"^model: \[\] is not a name; give"),
-        (lambda: nbspam.load(""), ModelFileError, "^'': an empty name; give that of a file"),
         (lambda: stored.save(""), ModelFileError, "^'': an empty name; give that of a file"),
         (lambda: melons.classify({"密度": "x"}), InputError, "or train with categorical '密度'"),
         (
