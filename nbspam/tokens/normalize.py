@@ -2,11 +2,12 @@
 
 Normalisation applies NFKC and case folding; drops invisible characters, the strokes that lengthen
 Arabic words, the accents of Greek, and the dot that folding puts on a Turkish i; puts i for the
-dotless ı, and Arabic letters for Persian ye and kaf; turns text round that an override shows from
-right to left; replaces look-alikes inside Latin words, Latin ones inside Cyrillic words, and small
-capitals and letters in boxes; drops the marks of a Latin word if three letters or more have some;
-cuts runs of Chinese, Thai, emoji and others without spaces into pairs of characters; and replaces
-every character that is no letter, mark, digit, emoji or currency sign by a space.
+dotless ı, Arabic letters for Persian ye and kaf, and ' for all apostrophes; turns text round that
+an override shows from right to left; replaces look-alikes inside Latin words, Latin ones inside
+Cyrillic words, and small capitals and letters in boxes; drops the marks of a Latin word if three
+letters or more have some; cuts runs of Chinese, Thai, emoji and others without spaces into pairs
+of characters; and replaces every other character that is no letter, mark, digit, emoji or currency
+sign by a space.
 """
 
 import re
@@ -22,9 +23,11 @@ _LOOK_ALIKES = str.maketrans(
 )
 _SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
 # Letters whose difference capitals lose: a Turkish i without a dot, or with the one that folding
-# adds, and Greek accents.  Persian ye and kaf, which older programs write as Arabic letters.
+# adds, and Greek accents.  Persian ye and kaf, which older programs write as Arabic letters, and
+# apostrophes, which some programs write as in ASCII.
 _ONE_SPELLING = (
     *(("ı", "i"), ("i\u0307", "i"), ("\u06cc", "\u064a"), ("\u06a9", "\u0643")),
+    *((apostrophe, "'") for apostrophe in "‘’\u02bb\u02bc"),
     *zip("άέήίόύώ", "αεηιουω", strict=True),
     *(("ι\u0308\u0301", "ϊ"), ("υ\u0308\u0301", "ϋ")),
 )

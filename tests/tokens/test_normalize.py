@@ -58,7 +58,7 @@ def test_ascii_comes_back_as_it_is(text):
     ("viаgra tо", "viagra to"), ("हिन्दी مُحَمَّد", "हिन्दी مُحَمَّد"), ("مجـــاني", "مجاني"),
     ("İnternet i\u0307nternet I\u0307nternet", "internet internet internet"),
     ("FIRSAT fırsat vıagra", "firsat firsat viagra"), ("می‌خواهم كتاب کتاب", "ميخواهم كتاب كتاب"),
-    ("ΠΛΟΪΑ πλοΐα ΟΔΟΣ οδός", "πλοϊα πλοϊα οδοσ οδοσ"),
+    ("ΠΛΟΪΑ πλοΐα ΟΔΟΣ οδός", "πλοϊα πλοϊα οδοσ οδοσ"), ("it’s пʼять", "it's п'ять"),
     ("déjà naïveté été người أَهْلًا", "déjà naïveté été người أَهْلًا"),
 ])  # fmt: skip
 def test_spellings_of_the_same_word_are_one(text, expected):
