@@ -19,7 +19,7 @@ find_python() {
     done
 }
 
-for version in ${*:-3.11 3.12 3.13}; do
+for version in ${*:-3.11 3.12 3.13 3.14}; do
     python=$(find_python "$version")
     [ -n "$python" ] || continue # silently, so that the log ends with pytest's summary
     "$python" --version
