@@ -411,20 +411,12 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
         maildir.sort()
 
 
-def test_what_was_moved_before_a_signal_is_noted_and_its_move_back_a_lesson(
-    maildir, nbspam, monkeypatch
-):
+def test_what_was_moved_before_a_signal_is_noted(maildir, nbspam, monkeypatch):
     for n in (1, 2):
         maildir.put(f"new/{n}.h", spam(n))
-
-    def end(root, entry, target):
-        if entry.base == "2.h":
-            signal.raise_signal(signal.SIGTERM)
-        return move(root, entry, target)
-
-    move = sort.move
+    moves = iter([sort.move, lambda *_: signal.raise_signal(signal.SIGTERM)])
     with monkeypatch.context() as patch:
-        patch.setattr(sort, "move", end)
+        patch.setattr(sort, "move", lambda *where: next(moves)(*where))
         assert nbspam("sort", maildir.root) == (130, "", "nbspam: interrupted\n")
     maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["ham"]
