@@ -52,10 +52,10 @@ _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
 _SPACELESS = f"{SPACELESS}++"
 FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]"
+LATIN_LETTER, LATIN_MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
 # A look-alike next to a Latin letter: a quick test that decides whether to look closely.
-_DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
-    "".join(sorted(SEEN_AS_LATIN))
-)
+_ALIKE = f"[{''.join(sorted(SEEN_AS_LATIN))}]"
+_DISGUISE = rf"{LATIN_LETTER}\d*+{_ALIKE}|{_ALIKE}\d*+{LATIN_LETTER}"
 # Shorter words are not examined: two such characters are mostly text in the wrong charset.
 _MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
 # Letters in disguise that NFKC leaves alone, or puts in parentheses; small capitals are phonetic.
@@ -73,7 +73,6 @@ _OVERRIDDEN = "\u202e([^\u202a-\u202e\u2066-\u2069\n]*+)\u202c?+"
 # Three letters with marks in a Latin word: a quick test, and the word itself when decomposed.
 _MARKED_LETTER = "[\xdf-\u024f\u0300-\u036f\u1e00-\u1eff]"
 _MAY_BE_MARKED = f"(?:{_MARKED_LETTER}[a-z]*+){{3}}"
-LATIN_LETTER, LATIN_MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
 _MARKED = (
     f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{LATIN_LETTER}++{LATIN_MARK}++){{3,}}{LATIN_LETTER}*+"
 )
