@@ -31,7 +31,7 @@ def test_a_word_becomes_a_value():
         (kinds.CLASS_PRIOR, "uniform", "uniform"),
         (kinds.CLASS_PRIOR, "0.25,0.75", (0.25, 0.75)),
         (kinds.COST, "2", 2.0),
-        (kinds.NAMED_PATH, "work=a=b", ("work", "a=b")),
+        (kinds.NAMED_PATH, "cafe\u0301=a=b", ("café", "a=b")),
         (kinds.SHARE, "a=b=0.5", ("a=b", 0.5)),
         (kinds.SHARE_OR_ESTIMATED, "estimated", "estimated"),
         (kinds.LETTER, "F", "F"),
