@@ -121,9 +121,7 @@ def crash_at(step, patch, owner, *names):
 
 def in_child(work):
     """Run something in a child process; return its exit status."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of idle threads of other tests
-        process = os.fork()
+    process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     try:

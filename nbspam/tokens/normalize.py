@@ -43,7 +43,7 @@ INVISIBLE = (
 SPACELESS = (
     "[\u0e01-\u0e3a\u0e40-\u0edf\u1000-\u109f\u1780-\u17f9\u2e80-\u2fdf\u3005\u3007\u3021-\u3029"
     "\u3038-\u303b\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9fe\uaa60-\uaa7f"
-    "\uf900-\ufaff\U000116d0-\U000116e3\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
+    "\uf900-\ufaff\U000116d0-\U000116e3\U00016fe2\U00016fe3\U00016ff0-\U00016ff6\U0001aff0-\U0001b16f"
     "\U0001f1e6-\U0001faff\U00020000-\U0003ffff]"
 )
 # White space that is never beside a run in normal form, which has a space on either side.
