@@ -57,20 +57,31 @@ _WIDE = {"stays": 0.93, "beside": 0.1}
 _LANGUAGES = (
     # English has signs only, and what programs have garbled.
     _Language("cp1252", "\xa0’“”–£•—…®·©é¢", 0.1, 0.4, 1e-3),
-    # German, French, Spanish, Portuguese, Italian, Swedish, Danish,
-    # Icelandic, Albanian, Catalan, Estonian
     *(
         _Language("cp1252", letters, **_LATIN)
         for letters in (
-            *("äüöß", "éèàêçôîûùâëïœ", "óáíéñú¿¡ü", "ãçáéíóõêâàúô", "àèéìòù", "äåöé", "åøæé"),
-            *("áðíþöéóúæý", "ëç", "éàóèíòçúïü·", "äõüö"),
+            "äüöß",  # German
+            "éèàêçôîûùâëïœ",  # French
+            "óáíéñú¿¡ü",  # Spanish
+            "ãçáéíóõêâàúô",  # Portuguese
+            "àèéìòù",  # Italian
+            "äåöé",  # Swedish
+            "åøæé",  # Danish
+            "áðíþöéóúæý",  # Icelandic
+            "ëç",  # Albanian
+            "éàóèíòçúïü·",  # Catalan
+            "äõüö",  # Estonian
         )
     ),
-    # Polish, Czech, Slovak, Hungarian, Romanian, Croatian
     *(
         _Language("cp1250 iso8859-2", letters, **_LATIN)
         for letters in (
-            *("łąężśćóńź", "íáéěřčžýšůúťňďó", "áíéčýžšúťľňôďóä", "áéőíöóüűú", "ăîâţş", "čšžćđ"),
+            "łąężśćóńź",  # Polish
+            "íáéěřčžýšůúťňďó",  # Czech
+            "áíéčýžšúťľňôďóä",  # Slovak
+            "áéőíöóüűú",  # Hungarian
+            "ăîâţş",  # Romanian
+            "čšžćđ",  # Croatian
         )
     ),
     _Language("cp1254", "ıüşöğçİâî", **_LATIN),
