@@ -26,10 +26,10 @@ _SEEN_AS_CYRILLIC = str.maketrans("abcehkmoptxy", "авсенкмортху")
 # adds, and Greek accents.  Persian ye and kaf, which older programs write as Arabic letters, and
 # apostrophes, which some programs write as in ASCII.
 _ONE_SPELLING = (
-    *(("ı", "i"), ("i\u0307", "i"), ("\u06cc", "\u064a"), ("\u06a9", "\u0643")),
+    *zip(("ı", "i\u0307", "\u06cc", "\u06a9"), "ii\u064a\u0643", strict=True),
     *((apostrophe, "'") for apostrophe in "‘’\u02bb\u02bc"),
     *zip("άέήίόύώ", "αεηιουω", strict=True),
-    *(("ι\u0308\u0301", "ϊ"), ("υ\u0308\u0301", "ϋ")),
+    *zip(("ι\u0308\u0301", "υ\u0308\u0301"), "ϊϋ", strict=True),
 )
 SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters, other invisible characters, and the stroke that lengthens Arabic words.
@@ -82,6 +82,7 @@ SYMBOLS = (
     "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
     "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
 )
+_SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
 _NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
 # Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
@@ -188,7 +189,7 @@ def _unmixed(text: str) -> tuple[str, bool]:
 
 def without_symbols(text: str) -> str:
     """Return folded text with spaces in place of symbols."""
-    few = re.sub(f"{SYMBOLS}++", " ", text)
+    few = re.sub(_SYMBOLS, " ", text)
     return re.sub(_NO_WORD, lambda run: "".join(" " if is_symbol(c) else c for c in run[0]), few)
 
 
