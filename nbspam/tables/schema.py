@@ -111,9 +111,10 @@ class Schema:
         """Return the class that a cell of the target names, even if new; None if it is missing."""
         if cell in self.classes:
             return cell
-        if (code := CategoryCodes(self.classes)[cell]) >= 0:
-            return self.classes[int(code)]
-        return None if is_missing(cell) else cell
+        if is_missing(cell):
+            return None
+        code = CategoryCodes(self.classes)[cell]
+        return cell if np.isnan(code) else self.classes[int(code)]
 
     @property
     def entries(self) -> Levels:
@@ -322,11 +323,12 @@ class CategoryCodes(dict[str, float]):
         super().__init__({"": np.nan} | {level: float(k) for k, level in enumerate(levels)})
 
     def __missing__(self, cell: str) -> float:
-        whole, truth, same = cell.removesuffix(".0"), cell.lower(), [cell]
+        whole, truth = cell.removesuffix(".0"), cell.lower()
+        same: tuple[str, ...] = ()
         if _WHOLE.fullmatch(whole.removeprefix("-")):
-            same = [f"{cell}.0" if whole == cell else whole]
+            same = (f"{cell}.0" if whole == cell else whole,)
         elif truth in ("true", "false"):
-            same = [truth, truth.title(), truth.upper()]
+            same = truth, truth.title(), truth.upper()
         return next((self[name] for name in same if name in self), np.nan)
 
     def without(self, cells: Iterable[str]) -> list[str]:
