@@ -283,16 +283,17 @@ class AnyClassifier(ABC):
     def explained(self, name: str, document: Any, joint: Floats, rule: Rule | None) -> Explanation:
         """Return why one input gets its verdict: the likeliest class against the next.
 
-        document: see `reasons`; joint: see `verdict`.
+        document: see `reasons`.  joint: (n_classes,), nats, with `shift`.
         """
         towards, against = two_likeliest(joint)
         evidence, constant = self.reasons(document, towards, against)
-        names, odds = (
-            (self.classes[towards], self.classes[against]),
-            joint[towards] - joint[against],
-        )
         return Explanation(
-            self.verdict(name, joint, rule), *names, float(odds), constant, evidence
+            self.verdict(name, joint, rule),
+            self.classes[towards],
+            self.classes[against],
+            float(joint[towards] - joint[against]),
+            constant,
+            evidence,
         )
 
     def scores(self, joint: Floats) -> list[float | None]:

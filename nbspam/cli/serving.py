@@ -439,12 +439,14 @@ def _user_of(message: "HeldMessage", users: str | None) -> str:
     """Return the user whose model judged a message, "" for the site's."""
     from nbspam.server.judge import UserError, user_folder_name, user_of
 
-    if users is not None:
-        user = user_of(message.named_recipients())
-        with suppress(UserError):
-            user_folder_name(user)
-            return user
-    return ""
+    if users is None:
+        return ""
+    user = user_of(message.named_recipients())
+    try:
+        user_folder_name(user)
+    except UserError:
+        return ""
+    return user
 
 
 def _teach(

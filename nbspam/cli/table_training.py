@@ -81,8 +81,8 @@ def _rows_read(
     """Return how many rows of each class a model has learned, for JSON and in words."""
     n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
     failed = f", skipped {len(skipped):,}" if skipped else ""
-    facts = {"read": n_rows, "skipped": output.skipped_json(skipped)}
-    return dict(facts), f"{output.total_text(n_rows, 'rows')}{failed}"
+    facts: dict[str, object] = {"read": n_rows, "skipped": output.skipped_json(skipped)}
+    return facts, f"{output.total_text(n_rows, 'rows')}{failed}"
 
 
 def labelled_table(

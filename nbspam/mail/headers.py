@@ -35,7 +35,8 @@ _TELLING_OR_END = re.compile(
 # alternative is `(?!)`, which never matches, and is tried where the repetition began.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-# The text may contain question marks, though RFC 2047 forbids them, but no start of another word.
+# The text may contain question marks, though RFC 2047 forbids them, but no start of another word;
+# a few, because the pattern keeps its place at each.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:(?<!=)\?(?!=)[^?]*+){0,99})\?=")
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
@@ -320,9 +321,10 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
 @lru_cache(maxsize=512)  # a subject is read twice, and names of correspondents come again
 def _declared_value(value: bytes) -> bytes | None:
     """Return a decoded value, None if the charset of a word has to be guessed."""
-    with suppress(LookupError):
+    try:
         return _with_words_decoded(value, NO_GUESS)
-    return None
+    except LookupError:
+        return None
 
 
 def _with_words_decoded(value: bytes, guess: CharsetGuess | None) -> bytes:
