@@ -352,6 +352,31 @@ def test_the_scripts_of_the_document_learn(home):
     assert (done.returncode, done.stdout) == (0, b"learned 1\n")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_recipes_work_from_the_first_message_on(nbspam, home, name):
+    """Without a model, then with the spam that a user reports, then with ham too."""
+    (home.path / "none").mkdir()
+    model = home.path / "none" / "m.nbspam"
+    home.environment["NBSPAM_MODEL"] = str(model)
+    home.install()
+
+    def learn(label, message):
+        assert nbspam("update", "-m", model, f"--{label}", "-", stdin=message)[0] == 0
+
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
+    assert home.mail() == [SPAM]
+    learn("spam", SPAM)
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
+    (judged,) = set(home.mail()) - {SPAM}
+    assert judged.startswith(b"X-Nbspam: unsure, probability=0.500000")
+    for n in range(3):
+        learn("ham", HAM + b"%d\n" % n)
+        learn("spam", SPAM + b"%d\n" % n)
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
+    assert [b"X-Nbspam: spam" in message for message in home.mail(".Spam")] == [True]
+
+
 def test_header_forms_in_the_document_are_those_written(trained):
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)

@@ -167,6 +167,22 @@ def test_what_is_skipped_has_a_name_and_a_reason():
     check(skipped, {k: v for k, v in documented("train").items() if k.startswith("skipped")})
 
 
+def test_a_wrong_key_or_type_is_found():
+    types = {"a": "integer", "b": "list of objects", "b[].c": "numbers or nulls by class"}
+
+    check({"a": 1, "b": [{"c": {"x": None, "y": 0.5}}]}, types)
+    for wrong in (
+        {"a": 1},
+        {"a": 1.5, "b": []},
+        {"a": True, "b": []},
+        {"a": 1, "b": [], "d": 1},
+        {"a": 1, "b": [{"c": {"x": "1"}}]},
+        {"a": 1, "b": [{}]},
+    ):
+        with pytest.raises(AssertionError):
+            check(wrong, types)
+
+
 def test_a_reader_of_a_pipe_gets_each_result_at_once(monkeypatch):
     pipe = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(pipe))
