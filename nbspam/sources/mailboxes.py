@@ -28,20 +28,21 @@ _HALF = r"(?i)(.+)[-_.](?:train|test)(?:ing)?"
 _NUMBERED_PART = r"(?i)(?:part|fold)[-_]?\d+"
 _SPAM_FILES = ("spam", "spmsg")
 _HAM_FILES = ("ham", "legit", "nonspam")
-# Hidden files, editors' backups, and files that Thunderbird, Apple Mail, Cyrus, Dovecot, Courier
-# and Proton keep beside mail.
+# Hidden files, editors' backups, and files that Thunderbird, Apple Mail, Cyrus, Dovecot, Courier,
+# Proton and SpamAssassin's public corpus (cmds) keep beside mail.
 _NO_MAIL_STARTS = (
     *(".", "msgFilterRules.dat", "popstate.dat", "filterlog.html", "labels.json"),
-    "table_of_contents",
+    *("table_of_contents", "cmds"),
     *("cyrus.annotations", "cyrus.cache", "cyrus.expunge", "cyrus.header", "cyrus.index"),
     *("cyrus.squat", "courierimap", "dovecot-keywords", "dovecot-uid", "dovecot.index"),
     *("dovecot.list.index", "dovecot.map.index", "dovecot.mailbox.log"),
 )
 _NO_MAIL_ENDS = ("~", "#", ".msf", ".plist", ".metadata.json")
-# A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status) or by mutt
-# and Pine; and the first one, in which Pine and IMAP servers keep data of the folder.  Before each
-# expression, which takes long, stands a mark that few messages have.  For `|(?!)` see `headers`.
-_DELETED = b"\nX-Mozilla-Status: ", rb"From [^\n]*\nX-Mozilla-Status: [\dA-Fa-f]{3}[89A-Fa-f]"
+# A message of an mbox that is marked as deleted, by Thunderbird (a bit of its status, below two
+# headers if it came by POP) or by mutt and Pine; and the first, with Pine's and IMAP servers' data
+# of the folder.  Before each slow expression a mark that few have.  For `|(?!)` see `headers`.
+_STATUS = b"\nX-Mozilla-Status: "
+_DELETED = _STATUS, rb"From .*(?:\nX-Account-Key:.*)?(?:\nX-UIDL:.*)?%b\w{3}[89A-Fa-f]" % _STATUS
 _LINES_UNTIL = rb"(?:(?!%b)[^\r\n]++\r?\n|(?!))*+%b"
 _MARKED = b"\nX-Status: ", _LINES_UNTIL % (2 * (rb"X-Status: [A-Z]*D",))
 _FOLDER_DATA = b" FOLDER INTERNAL DATA", _LINES_UNTIL % (2 * (b"Subject: DON'T DELETE THIS",))
@@ -210,8 +211,9 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
         kind = None if found == "classes" else kind
         for name in reversed(folder.folders):
             # A Mac takes letters apart: one class has one name, wherever its folder comes from.
-            own = normalize("NFC", halves.get(name, name)) if is_class else label
-            waiting.append((below + name, own, kind, name in parts))
+            own = normalize("NFC", halves.get(name, name))
+            own = own.lower() if own.lower() in CLASS_FOLDERS else own
+            waiting.append((below + name, own if is_class else label, kind, name in parts))
 
 
 def class_prefix(name: str) -> str | None:
