@@ -93,7 +93,10 @@ def csr(documents: Documents, values: Floats | Indices) -> Any:
     from scipy import sparse
 
     shape = documents.n_docs, len(documents.tokens)
-    return sparse.csr_array((values, documents.columns.astype(np.int64), documents.offsets), shape)
+    # Half of scikit-learn's estimators refuse indices of 64 bits.
+    index = sparse.get_index_dtype(maxval=max(len(documents.columns), *shape))
+    columns, offsets = documents.columns.astype(index), documents.offsets.astype(index)
+    return sparse.csr_array((values, columns, offsets), shape)
 
 
 def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[str]) -> None:
@@ -245,7 +248,7 @@ def vectors_of(
     place = {token: j for j, token in enumerate(vocabulary)}
     if len(place) < len(vocabulary):
         raise UsageError("vectorize: a token stands twice in the vocabulary; name each once")
-    column = np.array([place.get(token, -1) for token in tokens], np.int64)[X.col]
+    column = np.array([place.get(token, -1) for token in tokens], X.col.dtype)[X.col]
     kept = column >= 0
     counts = np.minimum(X.data[kept], 1.0) if binary else X.data[kept]
     X = type(X)((counts, (X.row[kept], column[kept])), shape=(X.shape[0], len(place))).tocsr()

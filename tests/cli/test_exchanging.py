@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+from sklearn.tree import DecisionTreeClassifier
 
 import nbspam as library
 from nbspam.errors import UsageError
@@ -90,6 +91,7 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     status, out, err = nbspam("vectorize", six, "-o", path)
     X, tokens = library.vectorize([text for text, _ in SIX])
     assert (status, out.splitlines(), err) == (0, tokens, "")
+    DecisionTreeClassifier().fit(sparse.load_npz(path), np.load(path)["labels"])
     assert sparse.load_npz(path).toarray().tolist() == X.toarray().tolist()
     assert np.load(path)["labels"].tolist() == [label for _, label in SIX]
     named = "--vocabulary", tmp_path / "given.txt"
