@@ -100,8 +100,8 @@ def evaluate(
             losses[name] = np.asarray(each, np.float64)
     ranks = None if score is None else np.asarray(score, np.float64)
     confusion = confusion_matrix(truth, prediction, len(classes), len(answers))
-    undefined = np.isnan(metrics.precision_recall_f1(confusion)[2])
-    run = _Run(len(classes), len(answers), truth, prediction, ranks, losses, undefined)
+    is_there = confusion.sum(axis=1) > 0
+    run = _Run(len(classes), len(answers), truth, prediction, ranks, losses, is_there)
     measures = run.measures(np.arange(len(truth)), confusion)
     intervals = {} if rng is None else run.intervals(rng, [*measures], confusion)
     if p is not None:
@@ -126,12 +126,12 @@ class _Run:
     y_pred: Integers
     score: Floats | None
     losses: Mapping[str, Floats]
-    is_undefined: Booleans  # (n_classes,), whether F1 is 0 / 0 in all rows, which counts as 0
+    has_documents: Booleans  # (n_classes,); without any, F1 is 0, or 0 / 0, which counts as 0
 
     def measures(self, rows: Integers, confusion: Integers) -> dict[str, float]:
         """Return the measures of these rows that get intervals, by their names in `Evaluation`."""
         truth = self.y_true[rows]
-        f1 = np.where(self.is_undefined, 0.0, metrics.precision_recall_f1(confusion)[2])
+        f1 = np.where(self.has_documents, metrics.precision_recall_f1(confusion)[2], 0.0)
         measures = {
             "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
             "macro_f1": float(np.nanmean(f1)),

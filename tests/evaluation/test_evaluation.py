@@ -65,6 +65,7 @@ def test_numbers_that_do_not_apply_are_none(few_resamples):
     assert no_ham.hm_rate is no_ham.lam is no_ham.auc is None
     assert no_ham.sm_rate == 0.5
     assert not {"auc", "hm_rate"} & {*no_ham.intervals}
+    assert no_ham.intervals["macro_f1"] == (0, 0.5)  # F1 of ham is 0 in any resample
 
 
 def test_intervals_surround_their_numbers(few_resamples):
