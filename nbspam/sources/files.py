@@ -48,8 +48,7 @@ _ENDINGS = {
     ".mbx": "mbox",
     ".csv": "csv",
     ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "jsonl"),
     ".tar": "tar",
 }
 _FORMAT_BY_ENDING = {".tgz": "tar", ".zip": "zip", ".parquet": "parquet"} | {

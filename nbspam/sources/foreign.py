@@ -33,6 +33,7 @@ _MAGIC = {
     b"BABYL OPTIONS:": "a mailbox in the format Babyl",
     b"*mbx*\r\n": "a mailbox in the format MBX",
     b"Dovecot-LZ4": "data compressed by LZ4",
+    **dict.fromkeys((b"@relation", b"@RELATION"), "a table of Weka"),
 }
 # Exim's files begin with their own names: the identity of a message, in two lengths, -H and -D.
 _OF_EXIM = rb"\w{6}-(?:\w{6}-\w\w|\w{11}-\w{4})-[HD]\n"

@@ -9,7 +9,7 @@ The first rule that fits decides the format of a path (unless a format is given)
     file *.tar *.tgz *.zip               the folder that is packed in it, see `archives`
     file *.parquet                       table of messages or texts
     file *.mbox *.mbx                    mbox
-    file *.csv *.tsv *.jsonl *.ndjson    table
+    file *.{csv,tsv,json,jsonl,ndjson}   table
     file that begins with a From_ line   mbox, if a second message follows
     file that begins with __label__      fastText lines
     file of `class path` lines           TREC index, if the first path, relative to
