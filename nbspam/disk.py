@@ -177,19 +177,11 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
             if not stat.S_ISREG(os.stat(target).st_mode):
                 raise OSError("not a regular file")
             os.close(os.open(target, os.O_WRONLY | _NO_LINK))
-    try:
+    with writing(name if os.path.exists(name) else target):
         descriptor = _open_lock(name, like or target)
-    except OSError as error:
-        raise unwritable(name if os.path.exists(name) else target, error) from error
     try:
         with writing(target):
-            try:
-                _lock_in_sight(descriptor, target, patience)
-            except TimeoutError as error:
-                raise ModelFileError(
-                    f"{target}: locked by another process for {patience:g} seconds; wait for its"
-                    " end, then try again"
-                ) from error
+            _lock_in_sight(descriptor, target, patience)
         yield
     finally:
         os.close(descriptor)
@@ -213,24 +205,28 @@ def _lock(descriptor: int) -> None:
 def _lock_in_sight(descriptor: int, target: str, patience: float | None) -> None:
     """Wait for a lock; somebody who watches is told why that takes long.
 
-    patience: seconds, before it raises TimeoutError; None: as long as it takes.
+    patience: seconds, before it raises ModelFileError; None: as long as it takes.
     """
     if is_watched():
-        try:
-            return _lock_within(descriptor, _SILENCE)
-        except TimeoutError:
-            text = f"{target}: locked by another process; waiting for its end"
-            warnings.warn(text, ModelWarning, stacklevel=2)
-    return _lock(descriptor) if patience is None else _lock_within(descriptor, patience)
+        if _is_locked_within(descriptor, _SILENCE):
+            return
+        text = f"{target}: locked by another process; waiting for its end"
+        warnings.warn(text, ModelWarning, stacklevel=2)
+    if patience is None:
+        _lock(descriptor)
+    elif not _is_locked_within(descriptor, patience):
+        raise ModelFileError(
+            f"{target}: locked by another process for {patience:g} seconds; wait for its end, then"
+            " try again"
+        )
 
 
-def _lock_within(descriptor: int, patience: float) -> None:
-    """Wait for a lock as `_lock` does, but raise TimeoutError after so many seconds."""
+def _is_locked_within(descriptor: int, patience: float) -> bool:
+    """Wait for a lock as `_lock` does, for so many seconds; return whether it is locked now."""
     end = time.monotonic() + patience
-    while not _is_locked(descriptor):
-        if time.monotonic() > end:
-            raise TimeoutError
+    while not (is_locked := _is_locked(descriptor)) and time.monotonic() <= end:
         time.sleep(_STEP)
+    return is_locked
 
 
 def _is_locked(descriptor: int) -> bool:

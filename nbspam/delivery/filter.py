@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 16
 _NOT_LEARNED = "the message is through, and was not learned"
+# Seconds to wait for the model's lock: the delivery waits, too, and Dovecot's ends after ten.
+_PATIENCE = 5.0
 
 
 def copy_message(
@@ -112,5 +114,6 @@ def _learn(model_path: str, label: str, data: bytes, day: int) -> None:
     from nbspam.store.model import StoredModel
 
     with shared_lessons(StoredModel(model_path)) as model:
+        model.patience = _PATIENCE
         item = Item("-", label, data)
         model.learn_each([item], day=day, is_wanted=lambda _, filed: filed.label is None)

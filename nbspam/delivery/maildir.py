@@ -38,7 +38,7 @@ from nbspam.verdicts import Skipped, Verdict
 NOTE_FILE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 MAILDIR_INBOX = ""
 UNSURE_FOLDER = ".Unsure"
-SORTING_PATIENCE = 60.0  # seconds for another run that sorts the same mail
+SORTING_PATIENCE = 60.0  # seconds for another run, on the same mail or with the same model
 MOVING = "moving"  # the place in a note of a message that was left wherever it is found
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
@@ -320,6 +320,7 @@ class SortingReport:
 def sorting_model(path: str) -> StoredModel:
     """Return the model that learns from sorted mail; raises UsageError if it cannot."""
     model = StoredModel(path, new=PRESETS["mail"])
+    model.patience = SORTING_PATIENCE
     check_ledger(model.base, path)
     check_labels("sort", model.classes, _OTHER_MODEL)
     return model

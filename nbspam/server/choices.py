@@ -269,7 +269,7 @@ def access_beside(model: str) -> Access:
     """
     target = resolved(model)
     name = f"{target}.secret"
-    with locked(target):
+    with contextlib.nullcontext() if os.path.lexists(name) else locked(target):
         try:
             if not os.path.lexists(name):
                 text = secrets.token_hex(_SECRET_BYTES).encode() + b"\n"

@@ -92,6 +92,13 @@ class Journal(NamedTuple):
 NO_JOURNAL = Journal([], None)
 
 
+class ReplacedError(ModelFileError):
+    """Another model is in the place of the one, at this path, that a process has read."""
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}: replaced by another model just now; run this again"
+
+
 def journal_path(path: str) -> str:
     """Return the path of a model's journal; path: from `disk.resolved`."""
     return f"{path}.journal"
@@ -360,12 +367,24 @@ def is_taken_in(journal: Journal, model: Identity) -> bool:
 
 
 @contextlib.contextmanager
-def locked_model(path: str) -> Iterator[None]:
-    """Hold the write lock of a model, with its journal in its place; raises ModelFileError."""
-    with disk.locked(path):
+def locked_model(path: str, patience: float | None = None) -> Iterator[None]:
+    """Hold the write lock of a model, with its journal in its place; raises ModelFileError.
+
+    patience: see `disk.locked`.
+    """
+    with disk.locked(path, patience=patience):
         if os.path.lexists(_next_path(path)):
             _put_in_place(path)
         yield
+
+
+def check_in_place(path: str, stamp: disk.Stamp | None) -> None:
+    """Raise ReplacedError unless a model file, or none, is still the one of this stamp.
+
+    Programs that restore a model, such as mv and cp, do not wait for its lock.
+    """
+    if disk.stamp_of(path) != stamp:
+        raise ReplacedError(path)
 
 
 def _put_in_place(path: str) -> None:
@@ -397,7 +416,9 @@ def append(
     data, written = _written(journal, changes, progress)
     with _opened(path) as descriptor:
         status = os.fstat(descriptor)
-        if status.st_nlink != 1 or status.st_size != journal.size:
+        if status.st_size != journal.size:
+            raise ReplacedError(path)
+        if status.st_nlink != 1:
             return None
         committed = False
         try:
@@ -428,13 +449,12 @@ def _opened(path: str) -> Iterator[int]:
 
 def synchronize(path: str) -> None:
     """Force the journal beside a model to disk, if there is one; raises ModelFileError."""
-    try:
-        with _opened(path) as descriptor:
-            disk.sync_file(descriptor)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise disk.unwritable(path, error) from error
+    with (
+        disk.writing(path),
+        contextlib.suppress(FileNotFoundError),
+        _opened(path) as descriptor,
+    ):
+        disk.sync_file(descriptor)
 
 
 def write_journal(
@@ -495,14 +515,15 @@ def name_successor(path: str, journal: Journal, model: Identity) -> None:
             _write_at(descriptor, mark, journal.end)
 
 
-def write_model(path: str, state: State, journal: Journal | None = None) -> None:
+def write_model(path: str, state: State, stamp: disk.Stamp | None) -> None:
     """Write a model file and remove the journal of the old one; the caller holds its lock.
 
-    path: from `disk.resolved`.  journal: the old model's, if it was just read.  A journal that the
-    new file cannot have taken in, or not all of it, is kept aside.  Raises ModelFileError.
+    path: from `disk.resolved`.  stamp: of the file to replace, None if there was none.  A
+    journal that the new file cannot have taken in, or not all of it, is kept aside.  Raises
+    ModelFileError.
     """
     with replacing_model(path, state) as new:
-        hand_over(path, new, journal)
+        hand_over(path, new, stamp)
 
 
 @contextlib.contextmanager
@@ -521,13 +542,14 @@ def replacing_model(path: str, state: State) -> Iterator[Identity]:
 
 
 def hand_over(
-    path: str, new: Identity, journal: Journal | None = None, rest: Journal = NO_JOURNAL
+    path: str, new: Identity, stamp: disk.Stamp | None, rest: Journal = NO_JOURNAL
 ) -> None:
     """Prepare the journals of a model for its new file; see `write_model`.
 
     rest: the contents of the new file's journal, of changes that the file does not have.
     """
-    journal = read_journal(path) if journal is None else journal
+    check_in_place(path, stamp)
+    journal = read_journal(path)
     set_aside(path, journal, identity_at(path))
     if rest is not NO_JOURNAL:
         write_journal(path, new, rest.changes, rest.progress, _next_path(path))

@@ -150,7 +150,10 @@ class Model:
 
         given: a path, or an iterable of the bytes of messages or Items.  Raises NbspamError.
         """
-        learning, found = self._learning(), learned_sent_mail(items_given(given, self._reading))
+        learning = self._learning()
+        if learning.settings.reading != "mail":
+            raise UsageError("learn_sent_mail: for mail, and this model is of texts")
+        found = learned_sent_mail(items_given(given, self._reading))
         return found is not None and learning.learn_sent_mail(found)
 
     @naming_keywords()
@@ -184,12 +187,10 @@ class Model:
         processes' lessons; saved elsewhere, it is copied.
         """
         target, stored = _checked_path(path), self._stored
-        if stored is None:
-            save_classifier(target, self._classifier)
-        elif stored.path and os.path.realpath(stored.path) == os.path.realpath(target):
+        if stored and stored.path and os.path.realpath(stored.path) == os.path.realpath(target):
             stored.compact()
         else:
-            save_classifier(target, stored.whole())
+            save_classifier(target, stored.whole() if stored else self._classifier)
 
     def _of_table(self) -> TableClassifier:
         classifier = self.classifier
@@ -390,8 +391,8 @@ def _checked_path(given: Any) -> str:
         path = os.fsdecode(given)
     except TypeError:
         raise UsageError(f"{type(given).__name__}: no path; give a str or pathlib.Path") from None
-    if not path:
-        raise ModelFileError("'': an empty name; give that of a file")
+    if not path or "\0" in path:
+        raise ModelFileError(f"{path!r}: not the name of a file; give another one")
     return path
 
 
@@ -400,7 +401,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
 
     Its later lessons are written to that file and its journal.
     """
-    where = _checked_path(path)
+    where = os.path.abspath(_checked_path(path))  # the current folder may change
     if (stored := model_with_messages(where)) is not None:
         return Model(stored.classifier(), stored)
     classifier = load_classifier(where)

@@ -37,7 +37,7 @@ from nbspam.counts.table import (
     worth_keeping,
 )
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
-from nbspam.disk import resolved, spooling
+from nbspam.disk import resolved, spooling, stamp_of
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
@@ -45,7 +45,7 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store import assembly, modelfile
 from nbspam.store.fields import check_part
-from nbspam.store.journal import locked_model, write_model
+from nbspam.store.journal import hand_over, locked_model, replacing_model
 from nbspam.store.model import StoredModel
 from nbspam.store.open import PART_KIND, keep_old_model
 from nbspam.store.tables import merge_tables
@@ -458,11 +458,12 @@ def save_part(path: str, counted: CountedShard, settings: Settings) -> str | Non
     """
     path = resolved(path)
     modelfile.check_target(path)
-    with locked_model(path):
+    state = {"kind": PART_KIND, **settings_to_state(settings), **shard_to_state(counted)}
+    with locked_model(path), replacing_model(path, state) as new:
+        stamp = stamp_of(path)
         is_other = modelfile.is_model_file(path) and not _holds_part(path, counted.shard)
         kept = keep_old_model(path) if is_other else None
-        state = {"kind": PART_KIND, **settings_to_state(settings), **shard_to_state(counted)}
-        write_model(path, state)
+        hand_over(path, new, stamp)
     return kept
 
 

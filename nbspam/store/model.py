@@ -30,7 +30,7 @@ from nbspam.counts.lessons import LessonBatch, Outcome, read_lessons
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.disk import Stamp, is_absent, resolved, spooling, stamp_of, writing
-from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
+from nbspam.errors import InputError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
 from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
@@ -53,10 +53,6 @@ _APART = 1_000  # messages; a larger model is fitted for a server by a process o
 _SERVED: "WeakValueDictionary[str, StoredModel]" = WeakValueDictionary()
 
 
-class _ReplacedError(Exception):
-    """Another process has replaced a model while this one fitted it."""
-
-
 class StoredModel:
     """A model that learns on: a model file and its journal, or, without a path, in memory.
 
@@ -75,6 +71,7 @@ class StoredModel:
     is_on_disk = True
     # Keeps the changes of a host that shares its lessons; asked under the model's lock.
     outlet: LessonOutlet | None = None
+    patience: float | None = None  # seconds to wait for the lock; None: as long as it takes
 
     def __init__(
         self,
@@ -204,17 +201,15 @@ class StoredModel:
                 with journals.replacing_model(self.path, whole.to_state()) as new:
                     stack.enter_context(self._locked())
                     if self._changes is not changes:  # a new file was loaded, with a new list
-                        raise _ReplacedError
+                        raise journals.ReplacedError(self.path)
                     self._clear_away()
                     rest = journals.NO_JOURNAL
                     if changes[len(taken_in) :] or progress != self.progress:
                         known = whole.table.vocabulary
                         later = respelt(changes[len(taken_in) :], base.table.vocabulary, known)
                         rest = journals.Journal(later, None, progress=self.progress)
-                    journals.hand_over(
-                        self.path, new, self._journal if self.is_there else None, rest
-                    )
-            except _ReplacedError:
+                    journals.hand_over(self.path, new, self.stamp, rest)
+            except journals.ReplacedError:
                 self._fit((), self.progress)
             self._load()
 
@@ -367,9 +362,7 @@ class StoredModel:
             return [], notes
         with self._locked():
             if self.settings != settings:
-                raise ModelFileError(
-                    f"{self.name}: replaced by another model just now; run this again"
-                )
+                raise journals.ReplacedError(self.name)
             if self.outlet is not None:
                 self._keep_shared(*self.outlet.lost(self.filing))
             changes, outcomes = self.filing.decided(lessons, copies, day, is_wanted)
@@ -504,7 +497,8 @@ class StoredModel:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self._mutex, journals.locked_model(self.path) if self.is_on_disk else nullcontext():
+        lock = partial(journals.locked_model, self.path, self.patience)
+        with self._mutex, lock() if self.is_on_disk else nullcontext():
             self._refresh()
             yield
 
@@ -525,7 +519,7 @@ class StoredModel:
             self._begin(whole)
             return
         self._clear_away()
-        journals.write_model(self.path, whole.to_state(), self._journal if self.is_there else None)
+        journals.write_model(self.path, whole.to_state(), self.stamp)
 
     def _append(self, changes: list[LabelChange], progress: LogProgress) -> None:
         """Write changes to the journal."""
@@ -534,9 +528,10 @@ class StoredModel:
             self._note(changes)
             return
         if self._identity is None:  # there was no place for the first model file
-            journals.write_model(self.path, self.base.to_state())
+            journals.write_model(self.path, self.base.to_state(), None)
             self._load()
         assert self._identity is not None
+        journals.check_in_place(self.path, self.stamp)
         journal = None
         with writing(self.path):
             if self._journal.is_whole and self._journal.owner == self._identity:
@@ -544,26 +539,20 @@ class StoredModel:
                 journal = journals.append(self.path, self._journal, changes, progress, is_kept)
             if journal is None:
                 self._clear_away()
+                journals.set_aside(self.path, self._journal, self._identity)
                 everything = [*self._changes, *changes]
                 journal = journals.write_journal(self.path, self._identity, everything, progress)
             self._take_in(journal._replace(changes=changes))
 
     def _clear_away(self) -> None:
-        """Remove or keep aside a journal that a write would lose; see `set_aside`."""
-        journal = self._journal
-        is_ours = journal.owner == self._identity
-        if journal.owner is None or (is_ours and journal.is_whole):
+        """Remove another model's journal, left by a crash, if this model has all its changes."""
+        if self._journal.owner in {None, self._identity, journals.NOBODY}:
             return
-        self._journal = journals.NO_JOURNAL
-        if not is_ours and journal.owner != journals.NOBODY:
-            changes = journals.read_journal(self.path).changes
-            last = {change.digest: change.filed for change in changes}
-            if all(self.filing.at(digest) == filed for digest, filed in last.items()):
-                # Left by a crash; the model has all of its changes.
-                journals.remove_journal(self.path)
-                return
-        with writing(self.path):
-            journals.set_aside(self.path, journal, self._identity)
+        changes = journals.read_journal(self.path).changes
+        last = {change.digest: change.filed for change in changes}
+        if all(self.filing.at(digest) == filed for digest, filed in last.items()):
+            journals.remove_journal(self.path)
+            self._journal = journals.NO_JOURNAL
 
 
 # --- items that wait until their classes are known -------------------------------------------

@@ -416,11 +416,9 @@ def _memory(descriptor: int, stamp: disk.Stamp, copy: str | None, path: str) -> 
         return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     if memory is None:
         memory = mmap.mmap(-1, size)
-        with open(descriptor, "rb", buffering=0, closefd=False) as file:
-            view, at = memoryview(memory), file.seek(0)  # the disk may have taken a part
-            while count := file.readinto(view[at:]):
-                at += count
-            view.release()
+        with open(descriptor, "rb", closefd=False) as file:
+            file.seek(0)  # the disk may have taken a part
+            file.readinto(memory)
     _COPIES[stamp] = memory  # not before it is whole: other threads take it from there
     return memory
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.classifier.classifier import TOKENS_KIND, Classifier
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
-from nbspam.disk import locked, open_own, replacing, resolved, writing
+from nbspam.disk import locked, open_own, replacing, resolved, stamp_of, writing
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.store import journal as journals
@@ -130,7 +130,7 @@ def save_classifier(path: str, classifier: AnyClassifier) -> None:
     path = resolved(path)
     check_target(path)  # before a lock of another file, such as a mailbox, is made
     with journals.locked_model(path):
-        journals.write_model(path, readable_state(path, classifier))
+        journals.write_model(path, readable_state(path, classifier), stamp_of(path))
 
 
 def readable_state(path: str, classifier: AnyClassifier) -> State:
@@ -156,7 +156,8 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
         classifier = of_tokens(path, classifier_of(path, snapshot.state))
         if classifier.memory is not None and journal.owner == snapshot.identity:
             classifier = compacted(classifier, journal.changes, journal.progress)
-        journals.write_model(path, replace(classifier, cutoffs=cutoffs).to_state())
+        state = replace(classifier, cutoffs=cutoffs).to_state()
+        journals.write_model(path, state, snapshot.stamp)
 
 
 # ---- replacing a model by another one ----
@@ -172,10 +173,11 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     """
     path = resolved(path)
     check_target(path)
-    with journals.locked_model(path):
-        state = readable_state(path, classifier)
+    state = readable_state(path, classifier)
+    with journals.locked_model(path), journals.replacing_model(path, state) as new:
+        stamp = stamp_of(path)
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
-        journals.write_model(path, state)
+        journals.hand_over(path, new, stamp)
     return kept
 
 

@@ -43,11 +43,7 @@ class StoredTable:
             self._classifier, self._stamp = table_at(self.path), stamp
         return self._classifier
 
-    whole = classifier  # that a model file written now would hold
-
-    def compact(self) -> None:
-        """Read the file, which has everything that was learned; raises ModelFileError."""
-        self.classifier()
+    whole = compact = classifier  # the file has everything that was learned
 
     def learn(self, records: Iterable[Record], new_class: bool = False) -> Outcome:
         """Learn rows with their classes; each counts.  Raises NbspamError.
@@ -75,7 +71,7 @@ class StoredTable:
             if self.path is None:
                 self._classifier = lesson.classifier
             elif lesson.n_rows:
-                write_model(self.path, readable_state(self.path, lesson.classifier))
+                write_model(self.path, readable_state(self.path, lesson.classifier), self._stamp)
         return lesson
 
 

@@ -300,7 +300,7 @@ def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size, str
         pruned = forgetful(whole, rule, day)
         n_left = len(pruned.table.vocabulary)
         kept = keep_old_model(path) if n_left < before.tokens / 2 else None
-        journals.write_model(path, pruned.to_state())
+        journals.write_model(path, pruned.to_state(), stored.stamp)
         return before, Size(n_left, os.path.getsize(path)), kept
 
 

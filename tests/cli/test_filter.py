@@ -13,6 +13,7 @@ import pytest
 from nbspam import __version__
 from nbspam.classifier.classifier import judge_and_mark
 from nbspam.delivery.filter import copy_message
+from nbspam.disk import locked
 from nbspam.errors import InputError, NbspamError
 from nbspam.mail.headers import MAX_BYTES
 from nbspam.mail.verdict_headers import HeaderChoices, with_headers
@@ -210,6 +211,12 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
     status, out, err = nbspam(*learn, "--spam-status", stdin=b"GIF89a\n" + SPAM)
     assert (status, out[-len(SPAM) :], "autolearn=no" in out) == (0, SPAM.decode(), True)
     assert err.endswith(said.format("looks like a GIF picture, not like mail or text"))
+
+    monkeypatch.setattr("nbspam.delivery.filter._PATIENCE", 0.1)
+    with locked(str(trained)):
+        status, out, err = nbspam(*learn, stdin=SPAM)
+    assert (status, out[-len(SPAM) :]) == (0, SPAM.decode())
+    assert f"was not learned: {trained}: locked by another process for 0.1 seconds; " in err
 
     for error, why in (
         (ModelFileError("m: full"), "m: full"),

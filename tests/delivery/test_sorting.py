@@ -366,6 +366,9 @@ def test_a_sorter_waits_for_another(maildir, monkeypatch):
             with pytest.raises(ModelFileError, match=r"nbspam-sorted: locked by another process"):
                 maildir.sort()
         assert [one.label for one in waits.result().judged] == ["spam"]
+    maildir.rename(".Spam/new/1.h", "cur/1.h")  # a lesson
+    with locked(str(maildir.model)), pytest.raises(ModelFileError, match=r"m\.nbspam: locked"):
+        maildir.sort()
 
 
 def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):

@@ -8,6 +8,7 @@ import resource
 import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +17,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.counts.ledger import LabelChange, LogProgress
+from nbspam.disk import stamp_of
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
-from nbspam.store import assembly
+from nbspam.store import assembly, modelfile
 from nbspam.store import journal as journal_format
-from nbspam.store.journal import Condition, end_mark, journal_path, read_journal, write_journal
+from nbspam.store.journal import (
+    Condition,
+    ReplacedError,
+    end_mark,
+    journal_path,
+    read_journal,
+    write_journal,
+)
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import Identity, identity_at, load_state
-from nbspam.store.open import keep_cutoffs, save_classifier
+from nbspam.store.open import keep_cutoffs, save_classifier, save_keeping
 from nbspam.store.open import load_tokens as load
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
 from nbspam.tokens.sparse import Documents, Vocabulary
@@ -339,7 +348,7 @@ def test_a_model_that_cannot_be_written_still_has_its_journal(changed, journal, 
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", full_disk)
         with pytest.raises(ModelFileError, match="No space left"):
-            journal_format.write_model(changed, dict(load_state(changed)))
+            journal_format.write_model(changed, dict(load_state(changed)), stamp_of(changed))
     assert read_journal(changed).changes
     assert len(journal.read_bytes()) == len(before)
     assert known(changed) == [0, 1, 2, 3]
@@ -477,6 +486,7 @@ WRITERS = {
     "prune": lambda path: prune_model(path, PruningRule(min_df=1, older_than=0), 1),
     "cutoffs": lambda path: keep_cutoffs(path, load(path).rule),
     "save": lambda path: save_classifier(path, load(path)),
+    "train": lambda path: save_keeping(path, load(path)),
     "compact": lambda path: StoredModel(path).compact(),
     "a fit": lambda path: learn(path, *range(20, 40)),
 }
@@ -507,6 +517,23 @@ def test_every_writer_of_a_model_keeps_what_it_did_not_take_in(changed, journal,
     (text,) = (text for text in texts if text.startswith(f"{journal}."))
     assert ("the damaged journal" if what == "damaged" else "not the journal of this") in text
     assert what != "damaged" or known(changed)[0] == 0
+
+
+@pytest.mark.filterwarnings("ignore::nbspam.errors.ModelWarning")
+@pytest.mark.parametrize("way", WRITERS)
+def test_a_model_that_mv_restores_during_a_write_is_kept(changed, tmp_path, monkeypatch, way):
+    restored = tmp_path / "restored"
+    expected, write = train_on(half_spam(range(8)), restored), modelfile._write
+
+    def written(*arguments):
+        if restored.exists():
+            restored.replace(changed)
+        return write(*arguments)
+
+    monkeypatch.setattr(modelfile, "_write", written)
+    with suppress(ReplacedError):
+        WRITERS[way](changed)
+    assert expected in [path.read_bytes() for path in tmp_path.iterdir()]
 
 
 def test_an_unfinished_write_is_no_damage_and_is_cut_off_with_a_word(changed, journal):

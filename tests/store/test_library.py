@@ -100,7 +100,9 @@ def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model,
     assert found == [first.posterior, last.posterior]
 
 
-def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(stored, tmp_path):
+def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(
+    stored, tmp_path, monkeypatch
+):
     assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
     other = nbspam.load(tmp_path / "m.nbspam")
     for n in range(3):
@@ -112,7 +114,10 @@ def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(s
     assert not (tmp_path / "m.nbspam.journal").exists()
     assert stored.update([(b"Subject: x1\n\ny", "ham")]).already_known == 1
     stored.save(tmp_path / "copy.nbspam")
-    nbspam.load(tmp_path / "copy.nbspam").update([(b"Subject: x\n\ny", "ham")])
+    monkeypatch.chdir(tmp_path)
+    copied = nbspam.load("copy.nbspam")
+    monkeypatch.chdir("/")
+    assert copied.update([(b"Subject: x\n\ny", "ham")]).learned == 1
     copies = [load_tokens(str(tmp_path / f"{name}.nbspam")) for name in ("m", "copy")]
     assert [each.table.n_docs for each in copies] == [7, 8]
 
@@ -275,7 +280,9 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.query(network, independent="part"), UsageError, "not two variables"),
         (lambda: nbspam.query(network, "part", gibbs=""), UsageError, "^gibbs: '' is not a wh"),
         (lambda: nbspam.train(PAIRS, model=[]), UsageError, r"^model: \[\] is not a name; give"),
-        (lambda: stored.save(""), ModelFileError, "^'': an empty name; give that of a file"),
+        (lambda: stored.save(""), ModelFileError, "^'': not the name of a file; give another one"),
+        (lambda: melons.save("a\0b"), ModelFileError, r"^'a\\x00b': not the name of a file"),
+        (lambda: nbspam.train(PAIRS).learn_sent_mail([SPAM]), UsageError, "for mail, .* of te"),
         (lambda: melons.classify({"密度": "x"}), InputError, "or train with categorical '密度'"),
         (
             lambda: nbspam.train(PAIRS, ledger=False).unlearn(PAIRS),

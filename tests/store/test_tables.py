@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nbspam as library
-from nbspam.disk import locked
+from nbspam.disk import locked, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import rows_given
 from nbspam.store.journal import journal_path, write_model
@@ -43,7 +43,7 @@ def test_saving_to_its_own_path_loses_no_row_that_others_learn(halves, tmp_path)
         saving.start()
         saving.join(0.5)
         more = learn_rows(load_classifier(path), list(rows_given(halves[1]))).classifier
-        write_model(path, more.to_state())
+        write_model(path, more.to_state(), stamp_of(path))
     saving.join()
 
     assert model.classifier.model.class_count_.sum() == 17

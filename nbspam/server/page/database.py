@@ -131,7 +131,7 @@ class Database:
     def _connected(self) -> sqlite3.Connection:
         if connection := self._found():
             return connection
-        with locked(self.model):
+        with locked(self.model, patience=_WAIT):
             return self._found() or self._begun()  # another worker may have been faster
 
     def _found(self) -> sqlite3.Connection | None:
