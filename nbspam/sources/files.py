@@ -19,6 +19,7 @@ from importlib import import_module
 from itertools import islice
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
+from unicodedata import normalize
 
 from nbspam.disk import READ_FLAGS
 from nbspam.errors import InputError, library_error
@@ -575,5 +576,5 @@ def cell_text(value: Any) -> str:
         value = int(value)  # whole numbers are floats in a column of which some are missing
     elif isinstance(value, bytes):  # text, in parquet and in what scipy reads of ARFF
         value = value.decode("utf-8", "replace")
-    text = "" if value is None else str(value).strip()
+    text = "" if value is None else normalize("NFC", str(value)).strip()
     return "" if text in ("nan", "NaT", "<NA>") else text

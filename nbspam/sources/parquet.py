@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
+from unicodedata import normalize
 
 from nbspam.errors import library_error
 from nbspam.sources import files
 from nbspam.sources.rows import TextRow, as_cell, check_distinct, named_places, no_text_column
 
-_ROWS = 64  # that are in memory at a time
+_ROWS = 64  # that are in memory at a time, if they
+_BATCH = 1 << 28  # cannot have more bytes of texts in a column
 _BUFFER = 1 << 20  # bytes read ahead of each column
 _NAME = "name"  # the column of names, if nobody names one
 
@@ -49,9 +51,15 @@ def parquet_cells(
 ) -> Iterator[dict[str, str]]:
     """Yield the rows of a table of typed columns as cells by name; raises like `parquet_rows`."""
     with _opened(path, stream) as opened:
+        from pyarrow.types import is_nested
+
         schema = opened.file.schema_arrow
-        names = schema.names
-        check_distinct(names)
+        nested = {field.name for field in schema if is_nested(field.type)}
+        names = [name for name in schema.names if name not in nested]
+        keys = [normalize("NFC", name).strip() for name in names]
+        check_distinct(keys)
+        if nested:
+            listener.notice(f"lists and objects are not read: {files.listed(sorted(nested))}")
         listener.table(names, files.NO_COLUMNS)
         class_names = [_class_names(schema.metadata, name) for name in names]
         for batch in opened.batches(names):
@@ -59,7 +67,7 @@ def parquet_cells(
             for values in zip(*columns, strict=True):
                 cells = list(map(files.cell_text, values))
                 listener.row(cells)
-                yield dict(zip(map(str.strip, names), cells, strict=True))
+                yield dict(zip(keys, cells, strict=True))
 
 
 class _OpenFile(NamedTuple):
@@ -67,11 +75,12 @@ class _OpenFile(NamedTuple):
 
     size: int  # bytes
     file: Any  # pyarrow's ParquetFile
+    longest_text: int  # bytes, at most; every row may have it
 
     def batches(self, names: Sequence[str]) -> Iterator[Any]:
         """Yield some rows of columns at a time; raises ValueError if they fill memory."""
-        n_read = 0
-        for batch in self.file.iter_batches(_ROWS, columns=names, use_threads=False):
+        n_read, n_rows = 0, max(1, min(_ROWS, _BATCH // self.longest_text))
+        for batch in self.file.iter_batches(n_rows, columns=names, use_threads=False):
             n_read += batch.nbytes
             if files.is_implausible(n_read, self.size):
                 raise ValueError(files.IMPLAUSIBLE)
@@ -88,12 +97,30 @@ def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
         raise library_error(path, error.name, "remote") from None
     try:
         size = stream.seek(0, os.SEEK_END)
-        yield _OpenFile(size, ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False))
+        file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        yield _OpenFile(size, file, _longest_text(file.metadata, size))
     except (ArrowException, OSError, OverflowError) as error:  # OverflowError: of dates
         if isinstance(error, OSError) and error.errno is not None:
             raise
         reason = str(error).splitlines()[0]
         raise ValueError(f"damaged, or no parquet ({reason}); copy it again") from error
+
+
+def _longest_text(metadata: Any, size: int) -> int:
+    """Return how many bytes a text may have; ValueError if the file states too many values.
+
+    A few bytes can state millions of rows without a value, or repeat a long one in all rows.
+    """
+    longest = n_stated = 1
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for place, chunk in enumerate(map(group.column, range(metadata.num_columns))):
+            width, n_bytes = metadata.schema.column(place).length, chunk.total_uncompressed_size
+            n_stated += max(n_bytes, chunk.num_values * max(1, width))
+            if chunk.physical_type == "BYTE_ARRAY":
+                longest = max(longest, n_bytes)
+    if files.is_implausible(n_stated, size):
+        raise ValueError(files.IMPLAUSIBLE)
+    return longest
 
 
 class _Picked(NamedTuple):
@@ -113,7 +140,7 @@ class _Picked(NamedTuple):
 
 def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
     """Return the columns of messages, classes and names; raises ValueError."""
-    from pyarrow import types
+    from pyarrow.types import is_nested
 
     names = schema.names
     places = named_places(names, wanted)
@@ -127,9 +154,10 @@ def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
     if n_mails and len(texts) > 1:
         raise ValueError("mail in bytes cannot be joined with other columns; name one column")
     label = None if places.label is None else names[places.label]
-    if label is not None and types.is_nested(schema.field(places.label).type):
-        kind = schema.field(places.label).type
-        raise ValueError(f"column {label!r} holds {kind}, no classes; give another column")
+    for other in (places.label, places.id):
+        if other is not None and is_nested(kind := schema.field(other).type):
+            reason = f"holds {kind}, not one value a row; give another column"
+            raise ValueError(f"column {names[other]!r} {reason}")
     has_names = names.count(_NAME) == 1 and _is_string(_value_type(schema.field(_NAME).type))
     own = None if places.id is None else names[places.id]
     columns = files.TextColumns(tuple(names[at] for at in places.text), label)
@@ -181,7 +209,8 @@ def _words(batch: Any, name: str | None, class_names: Sequence[str] = ()) -> Ite
     """Return the classes or names in a column; None where there are none."""
     if name is None:
         return repeat(None, batch.num_rows)
-    return [as_cell(value).strip() or None for value in _values(batch, name, class_names)]
+    cells = map(as_cell, _values(batch, name, class_names))
+    return [normalize("NFC", cell).strip() or None for cell in cells]
 
 
 def _data(columns: list[list[Any]]) -> list[bytes | None]:

@@ -82,7 +82,10 @@ def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
         if isinstance(each, os.PathLike):
             yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):
-            cells = {str(name).strip(): files.cell_text(value) for name, value in each.items()}
+            cells = {
+                normalize("NFC", str(name)).strip(): files.cell_text(value)
+                for name, value in each.items()
+            }
             if cells and names and cells.keys().isdisjoint(names):
                 raise InputError(
                     f"#{number}: none of its columns ({files.listed(list(cells))}) is the model's;"
@@ -182,10 +185,10 @@ def read_cells(
     rows, _ = split_rows(lines, kind)
     if (first := next(rows, None)) is None:
         return
-    expected = {name.lower(): name for name in names}
-    header = [cell.strip() for cell in first]
     # A name in other letters is the column's, unless it is another column's own.
-    header = [cell if cell in names else expected.get(cell.lower(), cell) for cell in header]
+    expected = {name.lower(): name for name in names} | {name: name for name in names}
+    header = [cell.strip() for cell in first]
+    header = [expected.get(cell) or expected.get(cell.lower(), cell) for cell in header]
     has_names = _is_header(header, names)
     if not has_names:
         header, rows = _standing_in(len(first), names), chain([first], rows)
@@ -214,7 +217,7 @@ def _json_cells(lines: Iterator[str], listener: files.Listener) -> Iterator[Cell
         listener.row(as_cell(row.get(name)) for name in names)
         cells = {name: single_value(value, number, name) for name, value in row.items()}
         # Written as cells of rows in memory are: true is True, and 1.0 is 1.
-        yield {name.strip(): files.cell_text(value) for name, value in cells.items()}
+        yield {normalize("NFC", n).strip(): files.cell_text(v) for n, v in cells.items()}
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:

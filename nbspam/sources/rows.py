@@ -148,7 +148,7 @@ def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
     """Yield the rows of lines `__label__class text`; the first of several labels counts."""
     for line in lines:
         text = re.sub(_LABELS, "", line)
-        words = line.removesuffix(text).split()
+        words = normalize("NFC", line.removesuffix(text)).split()
         label = next((word.removeprefix(_FASTTEXT) for word in words if word != _FASTTEXT), None)
         if label or text:
             yield TextRow(label, text.rstrip().encode("utf-8", "replace"))

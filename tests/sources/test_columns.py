@@ -348,8 +348,8 @@ def test_fasttext_takes_the_first_label_in_linear_time():
     labels, texts = zip(*pairs_of(table, "fasttext"), strict=True)
     assert labels == ("a", None, "c", None)
     assert texts == ("some text", "no label", "", "x")
-    tabs = "__label__a\tred oak\n__label__b\t__label__c  elm\n"
-    assert pairs_of(tabs, "fasttext") == [("a", "red oak"), ("b", "elm")]
+    tabs = "__label__n\u0301\tred oak\n__label__b\t__label__c  elm\n"
+    assert pairs_of(tabs, "fasttext") == [("ń", "red oak"), ("b", "elm")]
     assert pairs_of("__label__a " * 500_000 + "elm", "fasttext") == [("a", "elm")]
 
 
