@@ -325,6 +325,13 @@ class CategoricalNB(ColumnModel):
         cells = Levels(self.levels_).cells(X, type(self).__name__)
         return self.class_log_prior_ + sum_cells(cells, self.tables())
 
+    def log_factors(self, row: Array) -> Array:
+        """Return what each value of a row adds to log P(class, row), (n_columns, n_classes), nats.
+
+        row: (n_columns,).  A missing value adds nothing.
+        """
+        return sum_cells(Levels(self.levels_).cells(row[None], "log_factors").T, self.tables())
+
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the model; only scikit-learn calls this."""
         tags = super().__sklearn_tags__()
@@ -343,6 +350,11 @@ class CountedColumns(LinearModel):
 
     def _events(self, X: Any) -> Array:
         return np.where(np.isnan(X), 0.0, X)
+
+    def log_factors(self, row: Array) -> Array:
+        """See `CategoricalNB.log_factors`."""
+        with np.errstate(invalid="ignore"):  # 0 times -inf, with alpha 0
+            return np.where(row[:, None] > 0, row[:, None] * self.tables().weight, 0.0)
 
 
 class CountedMultinomialNB(CountedColumns, MultinomialNB):

@@ -124,6 +124,12 @@ class Bells:
     mean: Array
     variance: Array
 
+    def log_densities(self, X: Array) -> Array:
+        """Return the log-density of each number, nats, 0 where missing; X broadcasts to mean."""
+        height = np.square(within_bounds(X) - self.mean) / self.variance
+        height += np.log(2 * np.pi * self.variance)
+        return np.where(np.isnan(X), 0.0, -0.5 * height)
+
     def log_density(self, X: Array) -> Array:
         """Return the summed log-density of each row, nats, shape (n_docs, n_classes).
 
@@ -262,6 +268,10 @@ class GaussianNB(NormalColumns):
     def _joint_log_proba(self, X: Any) -> Array:
         return np.asarray(self.class_log_prior_ + self.tables().log_density(X))
 
+    def log_factors(self, row: Array) -> Array:
+        """See `CategoricalNB.log_factors`."""
+        return np.asarray(self.tables().log_densities(row).T)
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class MixedNB(NormalColumns, ColumnModel):
@@ -307,6 +317,15 @@ class MixedNB(NormalColumns, ColumnModel):
         _, cells, numbers = self._parts(X)
         joint = self.class_log_prior_ + sum_cells(cells, log_prob)
         return np.asarray(joint + bells.log_density(numbers))
+
+    def log_factors(self, row: Array) -> Array:
+        """See `CategoricalNB.log_factors`."""
+        log_prob, bells = self.tables()
+        _, cells, numbers = self._parts(row[None])
+        factors = np.empty((len(row), len(self.classes_)))
+        factors[self.levels_ > 0] = sum_cells(cells.T, log_prob)
+        factors[self.levels_ == 0] = bells.log_densities(numbers).T
+        return factors
 
 
 # --- given class and parent -----------------------------------------------------------------
@@ -388,9 +407,7 @@ class ConditionalBells:
         else:
             whole = self.learnt
             bells = Bells(whole.mean[k][cells, numbers], whole.variance[k][cells, numbers])
-        height = np.square(within_bounds(X) - bells.mean) / bells.variance
-        height += np.log(2 * np.pi * bells.variance)
-        return np.asarray(np.where(np.isnan(X), 0.0, -0.5 * height).sum(axis=-1))
+        return np.asarray(bells.log_densities(X).sum(axis=-1))
 
     def gain(self, levels: Levels) -> Array:
         """Return how much likelier numbers are given a column, nats a row, (n_columns, n_numbers).

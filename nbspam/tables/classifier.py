@@ -129,6 +129,10 @@ class TableClassifier(verdicts.AnyClassifier):
         nothing.  Unlike `joint_of_row`, -inf in all classes stays.
         """
         known = ~np.isnan(X)
+        if hasattr(self.model, "log_factors"):  # of naive Bayes, which do not depend on each other
+            factors = self.model.log_factors(X)[known]
+            joint = np.cumsum([self.model.class_log_prior_, *factors], axis=0)
+            return np.asarray(joint + self.shift)
         before = np.cumsum(known) - known  # how many columns become known before each one
         n_steps = int(known.sum()) + 1
         joint = np.empty((n_steps, len(self.classes)))

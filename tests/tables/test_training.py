@@ -11,7 +11,7 @@ from nbspam.errors import UsageError
 from nbspam.sources.records import Record, read_records
 from nbspam.tables import training
 from nbspam.tables.classifier import factors, value_counts
-from nbspam.tables.schema import cut_points
+from nbspam.tables.schema import cut_points, in_intervals
 from nbspam.tables.training import TableSettings, read_table, rows_held_out, train_table
 from support import MELONS, answered_by_position, standard_input
 
@@ -189,6 +189,17 @@ def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probabilit
     unsmoothed = train_table(table, TableSettings("y", parameters={"estimate": "mle"}))
     explained = unsmoothed.explain(Record("impossible in both classes", {"a": "1", "b": "2"}))
     assert (explained.towards, explained.score) == ("yes", pytest.approx(np.log(2)))  # the prior
+
+
+@pytest.mark.parametrize("model", ["gaussian", "mixed", "categorical", "bernoulli", "multinomial"])
+def test_steps_to_a_row_are_rows_with_fewer_cells(model):
+    table = read("a,b,c,y\n0,2.5,1,no\n3,0,2,yes\n1,1,,yes\n2,3,0,no\n", model=model).table
+    alpha = {} if model == "gaussian" else {"alpha": 0.0}
+    classifier = train_table(table, TableSettings("y", model, parameters=alpha))
+    X = in_intervals(table.X[:1], classifier.schema)[0]
+    fewer = np.where(np.tri(4, 3, -1) > 0, X, np.nan)
+    joint = classifier.model.predict_joint_log_proba(fewer)
+    np.testing.assert_allclose(classifier.joint_by_steps(X), joint, atol=1e-12)
 
 
 def test_a_column_of_numbers_counts_its_known_cells():
