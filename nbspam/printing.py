@@ -9,7 +9,7 @@ Unless somebody watches, this costs nothing.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from itertools import pairwise
 from math import isfinite
@@ -19,6 +19,14 @@ T = TypeVar("T")
 
 
 # --- text ------------------------------------------------------------------------------------
+
+_FEW = 5  # lines of diagnosis of one kind
+
+
+def first_few(lines: Sequence[str], of_more: str) -> list[str]:
+    """Return the first of these lines, and one more that counts the others."""
+    more = len(lines) - _FEW
+    return [*lines[:_FEW], *([f"{of_more} {more:,} more"] if more > 0 else [])]
 
 
 def printable(text: str) -> str:

@@ -431,21 +431,26 @@ def check_unbounded(bounds: Bounds, what: str) -> None:
 
 @contextmanager
 def naming_keywords() -> Iterator[None]:
-    """Let errors name keywords of the library where they name options: min_df for --min-df.
-
-    Whole commands, such as "nbspam doctor --repair", stay as they are.
-    """
+    """Let errors name keywords of the library where they name options, see `in_keywords`."""
     try:
         yield
     except NbspamError as error:
-        import re
-
-        told = re.sub(r"--spam PATH --ham PATH( \(.*\))?", "pairs of data and label", str(error))
-        told = re.sub(r"(?<![\w-])--no-([a-z]+)", r"\1=False", told)
-        option = r"(\bnbspam [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
-        told = re.sub(option, lambda found: found[1] or found[2].replace("-", "_"), told)
-        error.args = (told,)
+        error.args = (in_keywords(str(error)),)
         raise
+
+
+def in_keywords(text: str) -> str:
+    """Return a message with keywords of the library instead of options: min_df for --min-df.
+
+    Whole commands, such as "nbspam doctor --repair", stay as they are.
+    """
+    import re
+
+    told = re.sub(r"--spam PATH --ham PATH( \(.*\))?", "pairs of data and label", text)
+    told = re.sub(r", and --id-column .*", "", told)  # rows are named by their dicts
+    told = re.sub(r"(?<![\w-])--no-([a-z]+)", r"\1=False", told)
+    option = r"(\bnbspam [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
+    return re.sub(option, lambda found: found[1] or found[2].replace("-", "_"), told)
 
 
 def names_given(given: Any) -> tuple[Any, ...]:

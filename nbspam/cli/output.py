@@ -13,7 +13,7 @@ import click
 
 from nbspam.cli.frame import diagnose, is_quiet
 from nbspam.errors import InputError, UsageError
-from nbspam.printing import amount_text, printable, raw_name, readable_json
+from nbspam.printing import amount_text, first_few, printable, raw_name, readable_json
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _MAX_COLUMNS = 20  # of a table, that are listed
 _MAX_CLASSES = 20  # that are counted by name
 JSON_VERSION = 1  # another one if a key changes its name, type or meaning
-_MAX_SKIPPED = _MAX_ODD = 5  # items that are named on standard error
+_MAX_ODD = 5  # items that are named on standard error
 T = TypeVar("T")
 
 
@@ -114,10 +114,8 @@ def warn(line: str) -> None:
 
 def warn_of(lines: Sequence[str], of_more: str = "warned of") -> None:
     """Print the first of these lines on standard error, and the number of the others."""
-    for line in lines[:_MAX_SKIPPED]:
+    for line in first_few(lines, of_more):
         warn(line)
-    if len(lines) > _MAX_SKIPPED:
-        warn(f"{of_more} {len(lines) - _MAX_SKIPPED:,} more")
 
 
 def at_terminal() -> bool:

@@ -5,6 +5,7 @@ on disk.  Beside models there are vectors of texts, clusters, and questions to a
 """
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -15,6 +16,7 @@ from nbspam.arrays import LAST_DAY, Floats, today
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.lessons import Outcome
 from nbspam.errors import InputError, ModelFileError, UsageError, check_number
+from nbspam.printing import first_few
 from nbspam.settings import (
     Bounds,
     Settings,
@@ -24,6 +26,7 @@ from nbspam.settings import (
     as_options,
     check_unbounded,
     first_is_text,
+    in_keywords,
     is_for_table,
     names_given,
     naming_keywords,
@@ -356,6 +359,7 @@ def _trained_on_rows(
         settings = replace(settings, structure=structure, model="network")
     if not em and unlabelled is None:
         data = training.read_table(rows_given(given), settings)
+        _warn_of(data.notes)
         of_table = training.train_table(data.table, settings)
         return Model(of_table, StoredTable(of_table), data.skipped)
     from nbspam.models.em import stopping
@@ -363,12 +367,19 @@ def _trained_on_rows(
     more = () if unlabelled is None else rows_given(unlabelled)
     rows = chain(rows_given(given), without_class(more, settings.target))
     data = training.read_table(rows, settings, with_unlabelled=True)
+    _warn_of(data.notes)
     weight = 1.0 if options.weight is None else options.weight
     when = stopping(options.rounds, options.epsilon)
     report = train_by_em(
         data.table, settings, weight, options.hard, when, options.restarts, options.seed
     )
     return Model(report.classifier, StoredTable(report.classifier), (), report.fit.steps)
+
+
+def _warn_of(notes: Sequence[str]) -> None:
+    """Issue the warnings about columns, at the line that called a function of the library."""
+    for note in first_few(notes, "warned of"):
+        warnings.warn(in_keywords(note), stacklevel=5)
 
 
 def _options_of_training(choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -516,6 +527,7 @@ def _clusters_of_rows(
     from nbspam.tables.unlabelled import cluster_rows
 
     found = cluster_rows(rows_given(given), k, alpha, *kinds, **how)
+    _warn_of(found.notes)
     named = dict(zip(found.clusters, (f[:typical] for f in found.features), strict=True))
     return Clustering(found.names, found.clusters, found.share, named, found.fit.steps)
 

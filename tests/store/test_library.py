@@ -448,9 +448,13 @@ def test_a_string_is_one_name():
     assert nbspam.train(PAIRS, strip="quotes").classifier.settings.strip == ("quotes",)
 
 
-def test_a_table_of_one_class_gives_every_row_that_class():
-    model = nbspam.train([{**row, "play": "y"} for row in ROWS], target="play")
+def test_a_table_of_one_class_gives_every_row_that_class_and_python_warns():
+    with pytest.warns(UserWarning, match="'play' is 'y' in every row: one class"):
+        model = nbspam.train([{**row, "play": "y"} for row in ROWS], target="play")
     assert (model.classes, model.classify({"sky": "s"}).label) == (("y",), "y")
+    numbered = [{"n": n, "x": n % 2} for n in range(9)]
+    with pytest.warns(UserWarning, match="'n' only tells the rows apart: drop n leaves it out$"):
+        nbspam.cluster(numbered, 2, rows=True)
 
 
 def test_vectors_are_counts_or_presence_over_a_vocabulary():
