@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.arrays import today
 from nbspam.counts.lessons import Outcome
-from nbspam.disk import locked, resolved, stamp_of
+from nbspam.disk import locked, stamp_of
 from nbspam.errors import ModelFileError, NbspamError, SharedLogError
 from nbspam.server import judge
 from nbspam.server.choices import Service, ShareChoices
@@ -338,7 +338,7 @@ class Courier:
             self.taught.clear()
 
     def _read(self) -> None:
-        path = resolved(self._service.choices.model_path)
+        path = self._service.choices.model_path
         while not self._ended.is_set():
             try:
                 with locked(f"{path}.share.courier", like=path):

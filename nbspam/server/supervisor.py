@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import (
     SERVER_LIMITS,
@@ -355,6 +356,8 @@ def serve(
             raise UsageError(
                 f"--jobs {n_workers}: more than {most} workers; give about one for each core"
             )
+        # Followed once, so that the model of the verdicts is also the one of lessons and fits.
+        choices = choices._replace(model_path=resolved(choices.model_path))
         copies.add(copy := served_copy(choices.model_path))
         remove_copy(copy)  # a crash may have left it unfinished
         model = open_served(choices.model_path)
