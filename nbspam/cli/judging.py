@@ -206,10 +206,10 @@ def explain_command(question: inputs.Question, form: ExplanationForm, tokens: bo
     """Show how much each reason adds to the score of a message, strongest first.
 
     The columns are the nats it adds (above 0 for the class that the score is for), the
-    number of messages of each class that have it, its kind, and the token.  Runs of
-    characters are summed in the word or stretch of text where they stand.  All rows and the
-    constant add up to the score, which is the log-odds of that class.  Where costs are
-    stated, the expected cost of every answer follows.
+    number of messages of each class that have it (or the sum of its weights in them), its
+    kind, and the token.  Runs of characters are summed in the word or stretch of text where
+    they stand.  All rows and the constant add up to the score, which is the log-odds of that
+    class.  Where costs are stated, the expected cost of every answer follows.
 
     \b
     nbspam explain message.eml
