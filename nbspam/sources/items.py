@@ -65,8 +65,7 @@ FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *files.PACKED, *TABLE_FORMATS
 _COMPRESSED = tuple(each.beginning for each in files.COMPRESSIONS.values())
 _LONGEST_NAME = 80  # bytes in which the name of a message's first header ends
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
-# Bytes of an mbox that are read at once: few calls, and they stay in the processor's cache.
-_MBOX_CHUNK = 1 << 18
+_MBOX_CHUNK = 1 << 18  # bytes read at once: few calls, and they stay in the processor's cache
 
 
 class Item(NamedTuple):
@@ -142,7 +141,7 @@ class SourceOptions(NamedTuple):
     encoding: str | None = None  # of a table; None: found by looking
     learned: files.TextColumns = files.TextColumns()  # the ones that the model has learned from
     listener: files.Listener = files.SILENT
-    is_mail: bool = False  # a parquet column of strings holds mail, not texts
+    is_mail: bool = False  # a column of strings holds mail, not texts
     keeps_missing: bool = False  # a path without a readable file is an item that cannot be read
     follows_links: bool = True  # those in folders
     accounts: "Callable[[], AccessBook] | None" = None  # access to mail accounts; None: the usual
@@ -378,7 +377,8 @@ def _stored_items(
         for number, row in enumerate(_rows(name, kind, stream, options), 1):
             row_name = row.name or f"{name}#{number}"
             null = f"{row_name}: a row without a text" if row.data is None else None
-            yield Item(row_name, label or row.label, row.data, row.is_text, null, series=name)
+            is_text = row.is_text and not options.is_mail
+            yield Item(row_name, label or row.label, row.data, is_text, null, series=name)
 
 
 def _rows(name: str, kind: str, stream: BinaryIO, options: SourceOptions) -> "Iterator[TextRow]":
@@ -386,7 +386,7 @@ def _rows(name: str, kind: str, stream: BinaryIO, options: SourceOptions) -> "It
     if kind == "parquet":
         from nbspam.sources.parquet import parquet_rows
 
-        return parquet_rows(name, stream, wanted, options.is_mail, listener)
+        return parquet_rows(name, stream, wanted, listener)
     from nbspam.sources.rows import read_rows
 
     return read_rows(stream, kind, wanted, options.encoding, listener)

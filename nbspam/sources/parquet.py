@@ -23,27 +23,22 @@ _NAME = "name"  # the column of names, if nobody names one
 
 
 def parquet_rows(
-    path: str,
-    stream: BinaryIO,
-    wanted: files.NamedColumns,
-    is_mail: bool,
-    listener: files.Listener,
+    path: str, stream: BinaryIO, wanted: files.NamedColumns, listener: files.Listener
 ) -> Iterator[TextRow]:
     """Yield the rows of a parquet file; raises UsageError, ValueError.
 
-    path: for error messages.  is_mail: strings are mail too.
+    path: for error messages.
     """
     with _opened(path, stream) as opened:
         picked = _pick(opened.file.schema_arrow, wanted)
         names = opened.file.schema_arrow.names
         check_distinct(name for name in names if name in picked.names)
         listener.table(names, picked.columns)
-        is_text = picked.is_text and not is_mail
         for batch in opened.batches(picked.names):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
             labels = _words(batch, picked.columns.label, picked.class_names)
             row_names = _words(batch, picked.id)
-            yield from map(TextRow, labels, _data(texts), row_names, repeat(is_text))
+            yield from map(TextRow, labels, _data(texts), row_names, repeat(picked.is_text))
 
 
 def parquet_cells(

@@ -150,12 +150,14 @@ def test_a_null_text_is_skipped_and_an_empty_one_is_judged(nbspam, trained, tmp_
 
 def test_a_preset_says_whether_cells_are_mail_and_the_model_remembers(nbspam, model, tmp_path):
     strings = {"message": [mail.decode() for mail in MAILS], "label": LABELS}
-    for columns, preset, is_mail in (
-        (strings, ("--preset", "mail"), True),
-        (strings, (), False),
-        ({"message": MAILS, "label": LABELS}, ("--preset", "text"), False),
-    ):
-        path = write(tmp_path / "mail.parquet", columns)
+    lines, of_mail = tmp_path / "mail.jsonl", ("--preset", "mail")
+    lines.write_text("".join(json.dumps(row) + "\n" for row in pa.table(strings).to_pylist()))
+    of_strings = write(tmp_path / "strings.parquet", strings)
+    of_bytes = write(tmp_path / "bytes.parquet", {"message": MAILS, "label": LABELS})
+    for path, preset, is_mail in (
+        (of_strings, of_mail, True), (lines, of_mail, True), (of_strings, (), False),
+        (lines, (), False), (of_bytes, ("--preset", "text"), False),
+    ):  # fmt: skip
         assert nbspam("train", path, *preset)[0] == 0
         # Whether the subject was read as a header.
         assert ("subject:cheap" in nbspam("explain", path)[1]) == is_mail
