@@ -170,6 +170,8 @@ class _Run:
             ham, spam = confusion
             shares |= {"hm_rate": (ham[1], ham.sum()), "sm_rate": (spam[0], spam.sum())}
         own = {name: metrics.share_interval(*each) for name, each in shares.items() if each[1]}
+        if self.n_classes == 2:
+            own["lam"] = metrics.lam_interval(confusion)
         found = dict(zip(names, bounds, strict=True)) | own
         # NaN is not below NaN, nor an end below the other where no resample differs.
         return {name: ends for name, ends in found.items() if ends[0] < ends[1]}

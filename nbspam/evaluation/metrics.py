@@ -118,14 +118,14 @@ def lam(confusion: Integers) -> float:
     back into a rate.  Rates of 0 and 1 have no finite logit: they are moved by half a message,
     to 1 / 2n and 1 - 1 / 2n.
     """
-    logits = []
-    for rate, n_docs in zip(error_rates(confusion), confusion.sum(axis=1), strict=True):
-        if not n_docs:
-            return NAN
-        half = 0.5 / n_docs
-        rate = min(max(rate, half), 1 - half)
-        logits.append(np.log(rate / (1 - rate)))
-    return float(1 / (1 + np.exp(-sum(logits) / 2)))
+    return float(1 / (1 + np.exp(-_logits(confusion).mean())))
+
+
+def _logits(confusion: Integers) -> Floats:
+    """Return the logits that `lam` averages, (2,); NaN without documents of a class."""
+    half = 0.5 / np.maximum(confusion.sum(axis=1), 1)
+    rates = np.clip(error_rates(confusion), half, 1 - half)
+    return np.asarray(np.log(rates / (1 - rates)))
 
 
 def auc(y_true: ArrayLike, score: ArrayLike) -> float:
@@ -265,6 +265,19 @@ def share_interval(part: int, whole: int) -> Interval:
     """Return the ends of the 95 % interval of one share; see `wilson_interval`."""
     low, high = wilson_interval(part, whole)
     return float(low), float(high)
+
+
+def lam_interval(confusion: Integers) -> Interval:
+    """Return the ends of the 95 % interval of `lam`; NaN without documents of a class.
+
+    Zou & Donner (2008): the distances of both logits from Wilson's ends add up like variances.
+    """
+    logits, errors = _logits(confusion), confusion[[0, 1], [1, 0]]
+    with np.errstate(divide="ignore"):  # of a rate that may be 0 or 1
+        ends = [np.log(p / (1 - p)) for p in wilson_interval(errors, confusion.sum(axis=1))]
+    below, above = (np.hypot(*(logits - end)) / 2 for end in ends)
+    middle = logits.mean()
+    return tuple((1 / (1 + np.exp([below - middle, -above - middle]))).tolist())
 
 
 def class_intervals(confusion: Integers, classes: Sequence[str]) -> dict[str, list[Interval]]:

@@ -59,6 +59,12 @@ def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
     # Moved by half a message 0 of 10 becomes 1/20, odds 1/19; 4 of 4 becomes 7/8, odds 7.
     odds = (1 / 19 * 7) ** 0.5
     assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
+    # The mean of two equal rates is surer by the root of 2.  0 of 10 may be 0, or above .2.
+    ends = np.array(metrics.share_interval(4, 20))
+    odds = 1 / 4 * (4 * ends / (1 - ends)) ** 0.5**0.5
+    found = metrics.lam_interval(np.array([[16, 4], [4, 16]]))
+    assert found == pytest.approx(tuple(odds / (1 + odds)), **EXACT)
+    assert metrics.lam_interval(np.array([[10, 0], [4, 16]]))[0] == 0
     # Rates of a class that is absent are unknown.
     no_ham = np.array([[0, 0], [1, 2]])
     assert np.isnan(lam(no_ham))
