@@ -111,17 +111,6 @@ def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[s
         table.writerow([*X[[row]].toarray()[0].astype(int).tolist(), label])
 
 
-def save_csr(stream: BinaryIO, X: Any, labels: Sequence[str]) -> None:
-    """Write a CSR matrix for `scipy.sparse.load_npz`, and `labels` as one more array."""
-    from zipfile import ZipFile
-
-    from scipy import sparse
-
-    sparse.save_npz(stream, X)
-    with ZipFile(stream, "a") as archive, archive.open("labels.npy", "w") as member:
-        np.lib.format.write_array(member, np.array(labels, np.str_), allow_pickle=False)
-
-
 def read_corpus(
     items: Iterable[Item], settings: Settings, jobs: Workers = 1
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
@@ -257,9 +246,18 @@ def vectors_of(
 
 
 def write_vectors(found: Vectors, path: str) -> None:
-    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError."""
+    """Write a table for .csv, else a file for `scipy.sparse.load_npz` with the array `labels`.
+
+    Raises InputError.
+    """
+    from zipfile import ZipFile
+
+    from scipy import sparse
+
     with result_file(path, "--output") as stream:
         if path.endswith(".csv"):
             save_csv(stream, found.X, found.vocabulary, found.labels)
-        else:
-            save_csr(stream, found.X, found.labels)
+            return
+        sparse.save_npz(stream, found.X)
+        with ZipFile(stream, "a") as archive, archive.open("labels.npy", "w") as member:
+            np.lib.format.write_array(member, np.array(found.labels, np.str_), allow_pickle=False)

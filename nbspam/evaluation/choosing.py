@@ -168,7 +168,7 @@ def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
     """Return the measures that are compared, (n_folds,) each; less is better in all of them."""
     answers, names = trial.answers()
     n_classes, y, probability, score = len(trial.classes), trial.y, trial.probability, trial.score
-    counted = {"errors": (answers != y) & (answers < n_classes)}
+    counted = {"errors": trial.is_wrong}
     if n_classes == 2:
         counted["false_positives"] = (answers == 1) & (y == 0)
         counted["false_negatives"] = (answers == 0) & (y == 1)

@@ -126,11 +126,10 @@ class _Run:
     y_pred: Integers
     score: Floats | None
     losses: Mapping[str, Floats]
-    has_documents: Booleans  # (n_classes,); without any, F1 is 0, or 0 / 0, which counts as 0
+    has_documents: Booleans  # (n_classes,); without any, F1 is 0 / 0 or 0, and counts as 0
 
     def measures(self, rows: Integers, confusion: Integers) -> dict[str, float]:
         """Return the measures of these rows that get intervals, by their names in `Evaluation`."""
-        truth = self.y_true[rows]
         f1 = np.where(self.has_documents, metrics.precision_recall_f1(confusion)[2], 0.0)
         measures = {
             "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
@@ -141,7 +140,7 @@ class _Run:
             measures["hm_rate"], measures["sm_rate"] = metrics.error_rates(confusion)
             measures["lam"] = metrics.lam(confusion)
         if self.score is not None:
-            ham, spam, _ = metrics.roc_counts(truth, self.score[rows])
+            ham, spam, _ = metrics.roc_counts(self.y_true[rows], self.score[rows])
             measures["auc"] = metrics.area_under(ham, spam)
             measures["sm_at_hm"] = metrics.least_missed(ham, spam, metrics.HM)
         return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
@@ -155,9 +154,8 @@ class _Run:
         (E-366), so a measure that is the same in all resamples has none.  Nor has the calibration
         error: chance raises it, in a resample once more, which misses a true error near 0 (E-348).
         """
-        rows = np.arange(len(self.y_true))
-        if self.score is not None:
-            rows = np.argsort(-self.score, kind="stable")
+        order = np.arange(len(self.y_true)) if self.score is None else -self.score
+        rows = np.argsort(order, kind="stable")
 
         def statistic(rows: Integers) -> Floats:
             truth, answers = self.y_true[rows], self.y_pred[rows]

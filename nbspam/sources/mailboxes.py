@@ -547,9 +547,7 @@ def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
     """Yield (label, path) for each line of a TREC index, skipping blank lines."""
     lines = iter(partial(stream.readline, _INDEX_LINE_BYTES), b"")
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        entry = parse_index_line(line)
-        if entry is None:
+        if (entry := parse_index_line(line)) is not None:
+            yield entry
+        elif line.strip():
             raise ValueError(f"line {number}: not `class path`; correct the index")
-        yield entry

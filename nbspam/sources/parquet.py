@@ -32,9 +32,11 @@ def parquet_rows(
     with _opened(path, stream) as opened:
         picked = _pick(opened.file.schema_arrow, wanted)
         names = opened.file.schema_arrow.names
-        check_distinct(name for name in names if name in picked.names)
+        named = (*picked.columns.text, picked.columns.label, picked.id)
+        read = list(dict.fromkeys(name for name in named if name is not None))
+        check_distinct(name for name in names if name in read)
         listener.table(names, picked.columns)
-        for batch in opened.batches(picked.names):
+        for batch in opened.batches(read):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
             labels = _words(batch, picked.columns.label, picked.class_names)
             row_names = _words(batch, picked.id)
@@ -125,12 +127,6 @@ class _Picked(NamedTuple):
     id: str | None
     is_text: bool
     class_names: Sequence[str] = ()  # of the numbers 0, 1, ... in the column of classes
-
-    @property
-    def names(self) -> list[str]:
-        """Every column once."""
-        others = (name for name in (self.columns.label, self.id) if name is not None)
-        return list(dict.fromkeys((*self.columns.text, *others)))
 
 
 def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
