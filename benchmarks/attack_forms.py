@@ -123,9 +123,9 @@ def _junk_base64(mail: Mail) -> bytes:
 
 
 def _preamble(mail: Mail) -> bytes:
-    """Put ham before the first boundary, where no mail program shows it."""
+    """Put a part of ham before the first boundary, where no mail program shows it."""
     head, body = multipart(mail.part()).split(b"\n\n", 1)
-    return mail.message(head + b"\n\n" + mail.ham().encode() + b"\n" + body)
+    return mail.message(head + b"\n\n--x\n" + text_part(mail.ham()) + b"\n" + body)
 
 
 def _in_charset(mail: Mail, name: str, declared: str = "") -> bytes:

@@ -224,6 +224,20 @@ def open_part(data: bytes) -> OpenedMessage:
     return OpenedMessage(data, len(data), len(data), telling, doubled)
 
 
+def with_longer_head(message: OpenedMessage, most: int) -> OpenedMessage | None:
+    """Return a part as programs open it for which only a blank line ends a head.
+
+    They skip lines that are no headers.  None if no blank line follows within `most` bytes.
+    """
+    data, stop = message.data, message.stop
+    end = data.find(b"\n\n", stop, stop + most)
+    if end < 0:
+        return None
+    lines = _LINE_FEED.split(message.head + data[stop:end])
+    headers = [line for line in lines if looks_like_header(line)]
+    return open_part(b"\n".join(headers) + data[end:])
+
+
 def with_line_feeds(data: bytes) -> bytes:
     """Return data with the line ends that messages are read with."""
     if CR in data and CR in (data := data.replace(b"\r\n", b"\n")):
@@ -413,8 +427,12 @@ def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
 
 @lru_cache(maxsize=128)
 def transfer_encoding(value: bytes) -> bytes:
-    """Return the transfer encoding that a raw header states, without comments and quotes."""
-    return content_value(_COMMENTS.sub(b" ", value))[0]
+    """Return the transfer encoding that a raw header states, without comments and quotes.
+
+    Of several words all are returned: programs differ on what they mean.
+    """
+    words = _COMMENTS.sub(b" ", unfold(value)).partition(b";")[0].split()
+    return b" ".join(words).lower()
 
 
 def parameters(value: bytes) -> dict[str, bytes]:

@@ -46,7 +46,8 @@ _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
 _SOFT_BREAK = re.compile(rb"(?<!\n--) \n(?!>) ?")  # of RFC 3676, with DelSp=yes
-_LIKELY_BOUNDARY = re.compile(rb"^--(.+)\n(?i:content-)", re.MULTILINE)
+# A line that a header on content follows; perhaps behind another line.
+_LIKELY_BOUNDARY = re.compile(rb"\n--(.*)\n(?=(?:.+\n)?(?i:content-))")
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat; 512 KB count as one more
 
@@ -142,7 +143,8 @@ class Parts:
     def read_part(self, opened: OpenedMessage, part: _UnreadPart) -> None:
         """Read headers and body of a message or of one of its parts."""
         data, stop, body, telling, doubled, _ = opened
-        if body < min(stop + 2, len(data)):
+        has_stray_line = body < min(stop + 2, len(data))
+        if has_stray_line:
             self.defects.add("no-blank-line")
         block = whole = data[:stop]
         if stop > self.limits.headers + 1:
@@ -172,6 +174,22 @@ class Parts:
         self.read_body(content, telling, encoding, part)
         if doubled or encoding not in _ENCODINGS:
             self.read_again(content, telling, doubled, encoding, part)
+        if has_stray_line and self.readings > 0:
+            self.read_longer_head(opened, encoding, part)
+
+    def read_longer_head(self, opened: OpenedMessage, encoding: bytes, part: _UnreadPart) -> None:
+        """Read a body as programs do for which only a blank line ends a head."""
+        longer = headers.with_longer_head(opened, self.limits.headers)
+        if longer is None:
+            return
+        telling = longer.telling
+        is_other = any(
+            telling.get(name) != opened.telling.get(name) for name in headers.ON_CONTENT
+        )
+        if is_other or encoding == b"base64":  # which no line may stand before
+            self.readings -= _cost(longer.data)
+            stated = headers.transfer_encoding(telling.get(b"content-transfer-encoding", b""))
+            self.read_body(longer.data[longer.body :], telling, stated, part)
 
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
@@ -206,7 +224,7 @@ class Parts:
         Of two headers of one name some take the first one and others the last.  Data in an unknown
         encoding are shown as they are, or decoded as what they look like.
         """
-        cost = 1 + (len(body) >> 19)  # reading 16 MB 16 times would take a minute
+        cost = _cost(body)
         if doubled and self.readings > 0:
             self.defects.add("doubled-header")
             self.readings -= cost
@@ -255,6 +273,8 @@ class Parts:
         elif kind in _CARDS:
             self.read_card(body)
         elif kind:
+            if part.depth:
+                self.read_unclaimed(data, part)
             is_html = kind in _HTML_TYPES or (
                 headers.ON_CONTENT.isdisjoint(content) and headers.looks_like_html(data)
             )
@@ -330,25 +350,43 @@ class Parts:
         self.texts.append(FoundText(data, encoding, charset, is_html, field, rank, branches))
 
     def read_multipart(self, body: _Body) -> None:
-        """Push the parts of a multipart body; without a boundary read it as text.
+        """Push the parts of a multipart body; without a boundary read it as text."""
+        part, stated = body.part, body.parameters.get("boundary")
+        bodies, outside, goes_on = _bodies(body.data, stated)
+        if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
+            data = headers.with_line_feeds(body.decoded())
+            bodies, outside, goes_on = _bodies(data, stated)
+        if not bodies:
+            line = _LIKELY_BOUNDARY.search(b"\n" + body.data)
+            if line:
+                bodies, outside, goes_on = _bodies(body.data, line[1])
+            if stated is not None or not line:
+                self.defects.add("no-boundary")
+        if goes_on:
+            self.defects.add("parts-after-end")
+        if not bodies:
+            self.add_text(body.data, False, branches=part.branches)
+            return
+        self.read_unclaimed(outside, part)
+        self.push_parts(bodies, body.kind, part)
+
+    def read_unclaimed(self, text: bytes, part: _UnreadPart) -> None:
+        """Read the parts in a text that is one part, or stands before or behind the parts.
+
+        Some programs split it, because they take more lines for boundaries than the ones stated:
+        longer ones, as RFC 2046 says, or those of a second parameter.
+        """
+        if self.readings > 0 and (bodies := _LIKELY_BOUNDARY.split(b"\n" + text)[2::2]):
+            self.readings -= _cost(text)
+            self.push_parts(bodies, b"multipart/mixed", part._replace(branches=()))
+
+    def push_parts(self, bodies: list[bytes], kind: bytes, part: _UnreadPart) -> None:
+        """Push the parts of a multipart.
 
         It gets at most half of the parts that may still be read, so that no multipart takes all;
         the others are read together, as raw text.
         """
-        part = body.part
-        boundary = body.parameters.get("boundary", b"")
-        if not boundary and (line := _LIKELY_BOUNDARY.search(body.data)):
-            boundary = line[1]  # it stands too far behind in its header
-        bodies, goes_on = _bodies(body.data, boundary)
-        if not bodies and body.encoding not in _PLAIN:  # forbidden, and decoded by some
-            bodies, goes_on = _bodies(headers.with_line_feeds(body.decoded()), boundary)
-        if goes_on:
-            self.defects.add("parts-after-end")
-        if not bodies:
-            self.defects.add("no-boundary")
-            self.add_text(body.data, False, branches=part.branches)
-            return
-        default = b"message/rfc822" if body.kind == b"multipart/digest" else b"text/plain"
+        default = b"message/rfc822" if kind == b"multipart/digest" else b"text/plain"
         taken = spread_indices(bodies, self.room // 2)
         self.room -= len(taken)
         inside = _UnreadPart(b"", part.depth + 1, default, branches=part.branches)
@@ -358,7 +396,7 @@ class Parts:
             gaps = pairwise((-1, *taken, len(bodies)))
             rest = b"\n\n".join([b"\n\n".join(bodies[i + 1 : j]) for i, j in gaps if j > i + 1])
             parts.append(inside._replace(data=rest, head=_NO_HEAD))
-        if len(parts) > 1 and body.kind == b"multipart/alternative":
+        if len(parts) > 1 and kind == b"multipart/alternative":
             parts = [
                 each._replace(branches=(*part.branches, (self.choices, i)))
                 for i, each in enumerate(parts)
@@ -401,11 +439,20 @@ def _decoded_lines(match: re.Match[bytes]) -> bytes:
     return b"\n" if _BINARY.search(data) else data + b"\n"
 
 
-def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
-    """Return the parts between boundary lines, and if parts follow an end line."""
-    kinds, texts = headers.delimited(body, boundary) if boundary else ([], [b""])
+def _bodies(body: bytes, boundary: bytes | None) -> tuple[list[bytes], bytes, bool]:
+    """Return the parts, what stands before and behind them, and if parts follow an end line."""
+    if boundary is None:
+        return [], b"", False
+    kinds, texts = headers.delimited(body, boundary)
     parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART_BEGINS]
-    return parts, PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
+    behind = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART_ENDS]
+    goes_on = PART_ENDS in kinds and PART_BEGINS in kinds[kinds.index(PART_ENDS) :]
+    return parts, b"\n".join([texts[0], *behind]), goes_on
+
+
+def _cost(body: bytes) -> int:
+    """Return how many readings it counts as to read a body again."""
+    return 1 + (len(body) >> 19)  # reading 16 MB 16 times would take a minute
 
 
 # --- how much of a long message is read ------------------------------------------------------
