@@ -65,14 +65,6 @@ class Member(NamedTuple):
     open: Callable[[], BinaryIO] = io.BytesIO
 
 
-def members(stream: BinaryIO, kind: str) -> Iterator[Member]:
-    """Yield the files, folders and links of an archive; kind: tar or zip.
-
-    Raises ValueError if it is damaged or encrypted; that or InputError if it is implausible.
-    """
-    return _tar_members(stream) if kind == "tar" else _zip_members(stream)
-
-
 class _ArchiveError(ValueError):
     """Describes a fault of an archive in our words."""
 
@@ -165,6 +157,11 @@ def _zip_members(stream: BinaryIO) -> Iterator[Member]:
             yield Member(name, open=partial(_opened, archive.open, info))
 
 
+# They yield files, folders and links, and raise ValueError if an archive is damaged or encrypted;
+# that or InputError if it is implausible.
+MEMBERS = {"tar": _tar_members, "zip": _zip_members}
+
+
 def _charset_of_names(archive: zipfile.ZipFile) -> str:
     """Return the charset of the names that no flag declares as UTF-8; zipfile reads cp437."""
     names = (info.orig_filename for info in archive.infolist() if not info.flag_bits & _IN_UTF8)
@@ -209,10 +206,10 @@ def files_in(
     Raises ValueError, InputError, OSError.
     """
     with opened() as stream:
-        tree = _ArchiveTree(members(stream, kind))
+        tree = _ArchiveTree(MEMBERS[kind](stream))
     where = {place.below: place for place in mailboxes.places(tree.top(), label, None, tree)}
     with opened() as stream:
-        for member in members(stream, kind):
+        for member in MEMBERS[kind](stream):
             folder, name = _split(member.name)
             place = where.get(tree.below(folder))
             if member.is_folder or place is None or mailboxes.is_hidden(name):

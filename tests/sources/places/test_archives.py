@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nbspam.errors import InputError
 from nbspam.sources import archives, files
-from nbspam.sources.archives import members as members_of
+from nbspam.sources.archives import MEMBERS
 from nbspam.sources.items import SourceOptions, read_items
 from support import FROM, HAM, SPAM, complains, examples, packed, write_files
 
@@ -285,7 +285,7 @@ def members(data, kind="tar"):
     stream.name = f"mail.{kind}"
     return [
         (member.name, member.is_folder, member.problem is None, member.open().read())
-        for member in members_of(stream, kind)
+        for member in MEMBERS[kind](stream)
     ]
 
 
@@ -320,7 +320,7 @@ def test_members_are_passed_over_unread_and_forgotten(monkeypatch):
             headers.add(self)
 
     monkeypatch.setattr(archives, "_TarHeader", Header)
-    assert max(len(headers) for _ in members_of(io.BytesIO(archive), "tar")) <= 3
+    assert max(len(headers) for _ in MEMBERS["tar"](io.BytesIO(archive))) <= 3
 
 
 SPARSE = header(pax_headers={"GNU.sparse.major": "1", "GNU.sparse.realsize": str(1 << 40)})
