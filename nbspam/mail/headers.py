@@ -98,7 +98,7 @@ _ADDED_LATER = frozenset(
 _ADDED_BEGINNINGS = tuple(
     b"x-spam x-bogosity x-nbspam x-dspam x-crm114 x-rspamd x-virus x-amavis x-mailscanner x-pstn"
     b" x-barracuda x-ham x-junk x-bayes x-mozilla x-uid x-imap x-gmail x-gmane x-evolution nntp-"
-    b" x-folder x-label x-account-key x-gm-thrid".split()
+    b" x-folder x-label x-account-key x-gm-thrid x-envelope x-quarantine".split()
 )
 ON_CONTENT = frozenset((b"content-type", b"content-transfer-encoding", b"content-disposition"))
 _OF_PART = dict.fromkeys(sorted(ON_CONTENT), "mime")

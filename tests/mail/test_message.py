@@ -38,7 +38,7 @@ LATER = [
     b"X-Bogosity: Spam, tests=bogofilter, spamicity=1.000000", b"Status: RO", b"X-Status: A",
     b"Delivered-To: victim@example.org", b"X-Original-To: victim@example.org",
     b"X-Mozilla-Status: 0001", b"Content-Length: 12", b"X-UIDL: abc", b"X-Nbspam: spam; 0.99",
-    b"X-Account-Key: account1", b"X-GM-THRID: 17",
+    b"X-Account-Key: account1", b"X-GM-THRID: 17", b"X-Envelope-To: a@b.c", b"X-Quarantine-ID: 1",
 ]  # fmt: skip
 
 
