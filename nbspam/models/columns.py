@@ -326,7 +326,7 @@ class CategoricalNB(ColumnModel):
         return self.class_log_prior_ + sum_cells(cells, self.tables())
 
     def log_factors(self, row: Array) -> Array:
-        """Return what each value of a row adds to log P(class, row), (n_columns, n_classes), nats.
+        """Return each value's addend to log P(class, row), (n_columns, n_classes), nats.
 
         row: (n_columns,).  A missing value adds nothing.
         """
