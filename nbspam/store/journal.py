@@ -93,7 +93,10 @@ NO_JOURNAL = Journal([], None)
 
 
 class ReplacedError(ModelFileError):
-    """Another model is in the place of the one, at this path, that a process has read."""
+    """Another model is in the place of the one, at this path, that a process has read.
+
+    Programs that restore a model, such as mv and cp, do not wait for its lock.
+    """
 
     def __str__(self) -> str:
         return f"{self.args[0]}: replaced by another model just now; run this again"
@@ -368,23 +371,11 @@ def is_taken_in(journal: Journal, model: Identity) -> bool:
 
 @contextlib.contextmanager
 def locked_model(path: str, patience: float | None = None) -> Iterator[None]:
-    """Hold the write lock of a model, with its journal in its place; raises ModelFileError.
-
-    patience: see `disk.locked`.
-    """
+    """Hold the write lock of a model, with its journal in its place; see `disk.locked`."""
     with disk.locked(path, patience=patience):
         if os.path.lexists(_next_path(path)):
             _put_in_place(path)
         yield
-
-
-def check_in_place(path: str, stamp: disk.Stamp | None) -> None:
-    """Raise ReplacedError unless a model file, or none, is still the one of this stamp.
-
-    Programs that restore a model, such as mv and cp, do not wait for its lock.
-    """
-    if disk.stamp_of(path) != stamp:
-        raise ReplacedError(path)
 
 
 def _put_in_place(path: str) -> None:
@@ -548,7 +539,8 @@ def hand_over(
 
     rest: the contents of the new file's journal, of changes that the file does not have.
     """
-    check_in_place(path, stamp)
+    if disk.stamp_of(path) != stamp:
+        raise ReplacedError(path)
     journal = read_journal(path)
     set_aside(path, journal, identity_at(path))
     if rest is not NO_JOURNAL:

@@ -531,7 +531,8 @@ class StoredModel:
             journals.write_model(self.path, self.base.to_state(), None)
             self._load()
         assert self._identity is not None
-        journals.check_in_place(self.path, self.stamp)
+        if stamp_of(self.path) != self.stamp:
+            raise journals.ReplacedError(self.path)
         journal = None
         with writing(self.path):
             if self._journal.is_whole and self._journal.owner == self._identity:

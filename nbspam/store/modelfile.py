@@ -454,16 +454,13 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, disk.Stamp]:
     """Return a map or a copy of a model file, and its stamp; raises ModelFileError."""
     try:
         _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
-        descriptor = os.open(path, disk.READ_FLAGS)
-        try:
-            status = os.fstat(descriptor)
+        with open(os.open(path, disk.READ_FLAGS), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
             _check_kind(path, status)
             if not status.st_size:
                 raise ModelFileError(f"{path}: empty, not a model; write it again, or remove it")
             stamp = disk.stamp_of_status(status)
-            return _memory(descriptor, stamp, copy, path), stamp
-        finally:
-            os.close(descriptor)
+            return _memory(file.fileno(), stamp, copy, path), stamp
     except FileNotFoundError:
         raise ModelFileError(
             f"{path}: no such model; train one with: nbspam train SOURCE -m {path}"

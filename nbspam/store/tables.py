@@ -38,8 +38,7 @@ class StoredTable:
 
     def classifier(self) -> TableClassifier:
         """Return the classifier with everything that was learned so far."""
-        stamp = None if self.path is None else stamp_of(self.path)
-        if self.path is not None and stamp != self._stamp:
+        if self.path is not None and (stamp := stamp_of(self.path)) != self._stamp:
             self._classifier, self._stamp = table_at(self.path), stamp
         return self._classifier
 

@@ -17,27 +17,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.counts.ledger import LabelChange, LogProgress
-from nbspam.disk import stamp_of
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.mail.digest import digest_of
 from nbspam.settings import PRESETS
 from nbspam.store import assembly, modelfile
 from nbspam.store import journal as journal_format
-from nbspam.store.journal import (
-    Condition,
-    ReplacedError,
-    end_mark,
-    journal_path,
-    read_journal,
-    write_journal,
-)
+from nbspam.store.journal import Condition, end_mark, journal_path, read_journal, write_journal
 from nbspam.store.model import StoredModel
-from nbspam.store.modelfile import Identity, identity_at, load_state
+from nbspam.store.modelfile import Identity, identity_at
 from nbspam.store.open import keep_cutoffs, save_classifier, save_keeping
 from nbspam.store.open import load_tokens as load
 from nbspam.store.upkeep import BAD, GOOD, NOTE, PruningRule, findings, prune_model, repair
 from nbspam.tokens.sparse import Documents, Vocabulary
-from stored import full_disk, half_spam, train_on
+from stored import half_spam, train_on
 from stored import numbered as item
 from support import examples, in_child, raising, told, words_of
 
@@ -343,17 +335,6 @@ def test_a_kill_between_file_and_journal_leaves_one_that_is_removed_in_silence(c
     assert aside(journal) == []
 
 
-def test_a_model_that_cannot_be_written_still_has_its_journal(changed, journal, monkeypatch):
-    before = journal.read_bytes()
-    with monkeypatch.context() as broken:
-        broken.setattr(os, "fsync", full_disk)
-        with pytest.raises(ModelFileError, match="No space left"):
-            journal_format.write_model(changed, dict(load_state(changed)), stamp_of(changed))
-    assert read_journal(changed).changes
-    assert len(journal.read_bytes()) == len(before)
-    assert known(changed) == [0, 1, 2, 3]
-
-
 # ---- damage ----
 
 
@@ -531,7 +512,7 @@ def test_a_model_that_mv_restores_during_a_write_is_kept(changed, tmp_path, monk
         return write(*arguments)
 
     monkeypatch.setattr(modelfile, "_write", written)
-    with suppress(ReplacedError):
+    with suppress(journal_format.ReplacedError):
         WRITERS[way](changed)
     assert expected in [path.read_bytes() for path in tmp_path.iterdir()]
 

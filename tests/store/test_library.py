@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from contextlib import chdir
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -100,9 +101,7 @@ def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model,
     assert found == [first.posterior, last.posterior]
 
 
-def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(
-    stored, tmp_path, monkeypatch
-):
+def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(stored, tmp_path):
     assert repr(stored) == f"<Model of ham, spam; {str(tmp_path / 'm.nbspam')!r}>"
     other = nbspam.load(tmp_path / "m.nbspam")
     for n in range(3):
@@ -114,9 +113,8 @@ def test_saving_to_its_own_path_keeps_what_others_taught_and_another_is_a_copy(
     assert not (tmp_path / "m.nbspam.journal").exists()
     assert stored.update([(b"Subject: x1\n\ny", "ham")]).already_known == 1
     stored.save(tmp_path / "copy.nbspam")
-    monkeypatch.chdir(tmp_path)
-    copied = nbspam.load("copy.nbspam")
-    monkeypatch.chdir("/")
+    with chdir(tmp_path):
+        copied = nbspam.load("copy.nbspam")
     assert copied.update([(b"Subject: x\n\ny", "ham")]).learned == 1
     copies = [load_tokens(str(tmp_path / f"{name}.nbspam")) for name in ("m", "copy")]
     assert [each.table.n_docs for each in copies] == [7, 8]
