@@ -196,11 +196,19 @@ def read_cells(
         header.pop()  # an empty column, as spreadsheets write them
     check_distinct(header, "rename one, or begin the table with a row of names")
     listener.table(first if has_names else None, files.NO_COLUMNS)
+    width, has_told = len(header), False
     for number, cells in enumerate(rows, 1):
-        if len(cells) > len(header) and any(map(str.strip, cells[len(header) :])):
+        if len(cells) < width and not has_told:
+            has_told = True
+            hint = "; --format csv reads quotes" if kind == "tsv" else ""
+            listener.notice(
+                f"row {number}: fewer cells ({len(cells)}) than columns ({width}), so that the"
+                f" last ones are missing{hint}"
+            )
+        if len(cells) > width and any(map(str.strip, cells[width:])):
             raise ValueError(
                 f"row {number}: more cells ({len(cells)}) than columns"
-                f" ({len(header)}: {files.listed(header)}); correct it, or the row of names"
+                f" ({width}: {files.listed(header)}); correct it, or the row of names"
             )
         listener.row(cells)
         yield dict(zip(header, map(str.strip, cells), strict=False))

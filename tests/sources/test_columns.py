@@ -321,7 +321,7 @@ def test_an_empty_table_has_no_rows(kind):
     assert pairs_of("", kind) == pairs_of("\n\n", kind) == []
 
 
-def test_the_first_row_with_more_cells_than_columns_is_told(tmp_path):
+def test_the_first_row_of_another_number_of_cells_than_columns_is_told(tmp_path):
     told = []
     listener = Listener()
     listener.notice = told.append
@@ -332,6 +332,13 @@ def test_the_first_row_with_more_cells_than_columns_is_told(tmp_path):
     assert [line.removeprefix(str(path)) for line in told] == [
         ": row 2: more cells (3) than columns (2); the rest is not read: quote texts that hold a"
         " separator (in TSV, also give --format csv)"
+    ]
+    path, told[:] = tmp_path / "rows.tsv", []
+    path.write_text("a\tb\n" + "1\t2\n" * 300 + '"3\n4"\t5\n')
+    assert len([*read_records([str(path)], SourceOptions(listener=listener))]) == 302
+    assert told == [
+        f"{path}: row 301: fewer cells (1) than columns (2), so that the last ones are missing;"
+        " --format csv reads quotes"
     ]
 
 
