@@ -363,6 +363,8 @@ def _info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     yield from _fact("target", facts["target"])
     for line in output.columns_text(classifier.schema):
         yield printing.clipped(printing.left("column", _HEAD) + printing.printable(line), _WIDTH)
+    if settings.get("estimate") == "mle":
+        settings.pop("alpha", None)  # is not added
     said = (f"{name} {value}" for name, value in settings.items())
     yield from _fact("settings", ", ".join([facts["kind"], *said]))
     for name, own in priors:
@@ -449,7 +451,7 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
     from nbspam.tables.classifier import matrix_of
 
     matrix = matrix_of(each, target)
-    head = [each.title, *matrix.classes]
+    head = [each.title, *(printing.clipped(name, _LABEL) for name in matrix.classes)]
     numbers = matrix.numbers
     if "probability" in numbers:
         lines = zip(matrix.labels, numbers["probability"], numbers["count"], strict=True)

@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _WIDTH = 80
-LABEL_WIDTH = 20  # longer class names are cut, except in the classification report
+LABEL_WIDTH, _REPORT_WIDTH = 20, 39  # longer class names are cut; and in the report of classes
 N_CONFUSIONS = 10  # most frequent errors shown where the confusion matrix is too wide
 _SHORT = 8  # columns of a class name at least in the matrix of many classes
 N_SHARES = 10  # with more classes, their shares are not shown
 
 
 def classification_report_text(report: ClassificationReport) -> str:
-    """Return the report as scikit-learn's classification_report prints it."""
-    names = [printable(name) for name in report.classes]
+    """Return the report as scikit-learn's classification_report prints it, in 80 columns."""
+    names = [clipped(printable(name), _REPORT_WIDTH) for name in report.classes]
     width = max(len("weighted avg"), *map(display_width, names))
     n_docs = report.macro.support
 

@@ -133,7 +133,7 @@ def test_of_wide_tables_and_many_classes_info_shows_a_part_and_says_so(table, mo
     rng = np.random.default_rng(0)
     names = ",".join(f"column-{i:03}" for i in range(100))
     rows = [
-        ",".join([*map(str, rng.integers(0, 40, 100)), f"class number {i % 20}"])
+        ",".join([*map(str, rng.integers(0, 40, 100)), f"class number {'0' * 52}{i % 20}"])
         for i in range(200)
     ]
     (tmp_path / "wide.csv").write_text("\n".join([f"{names},y", *rows]))
@@ -146,7 +146,7 @@ def test_of_wide_tables_and_many_classes_info_shows_a_part_and_says_so(table, mo
         assert len(lines) < 120
         assert "column      … and 80 more columns" in shown[how]
     assert "… 8 more rows\n" in shown["multinomial"]  # of P(y)
-    assert "… 88 more rows and 16 more classes\n" in shown["multinomial"]
+    assert "… 88 more rows and 18 more classes\n" in shown["multinomial"]
     assert "more of these tables\n" in shown["gaussian"]
 
 
@@ -263,6 +263,7 @@ def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
     status, _, err = table("train", tosses, "--target", "coin", "--estimate", "mle")
     said = "the target 'coin' is 'one' in every row: one class, which every row will get"
     assert (status, err) == (0, f"nbspam: {said}\n")
+    assert "settings    categorical, class_prior smoothed, estimate mle\n" in table.out("info")
     assert factors(table, "toss", "h") == [{"one": 1.0}, {"one": pytest.approx(3 / 5)}]
     assert table("classify", stdin=b"toss\nt\n") == (0, "one\t1.000000\t-#1\n", "")
     page = tosses.with_suffix(".html")
