@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, count, product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -273,11 +273,12 @@ def network_of_tokens(
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return the names with a number appended to repetitions and to the name of the class."""
-    seen = {_CLASS: 1}
-    distinct = []
+    taken, distinct = {_CLASS}, []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        distinct.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        numbered = (f"{name}#{n}" for n in count(2))
+        free = (each for each in chain([name], numbered) if each not in taken)
+        distinct.append(next(each for each in free if each == name or each not in names))
+        taken.add(distinct[-1])
     return distinct
 
 

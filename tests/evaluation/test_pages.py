@@ -342,6 +342,8 @@ def test_a_difference_counts_only_if_chance_seldom_makes_it(html, compared):
     text = Page(pages.compared_page(same, ["", ""])).text
     assert "Both are right about the same messages." in text
     assert "Only A" not in text
+    many = compared._replace(comparisons=(equal,) * 26, trials=compared.trials[:1] * 27)
+    assert "A1 against A" in headings(pages.compared_page(many, [""] * 27))
 
 
 def test_texts_of_other_classes_compare_too():

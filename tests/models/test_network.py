@@ -525,6 +525,8 @@ def test_invalid_parameters_are_refused(how, words):
 
 def test_equal_tokens_and_a_token_called_class_get_distinct_names():
     model = BayesianNetwork(climb=False).fit([[0, 1, 1], [1, 0, 1]], ["ham", "spam"])
+    network = network_of_tokens(model, ["free", "free", "free#2"], ["ham", "spam"]).network
+    assert network.names == ("free", "free#3", "free#2", "class")
     network = network_of_tokens(model, ["class", "free", "free"], ["ham", "spam"]).network
     assert network.names == ("class#2", "free", "free#2", "class")
     assert network.states == (("absent", "present"),) * 3 + (("ham", "spam"),)
