@@ -404,7 +404,8 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
         {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(column).items()}
         for column in schema.columns
     ]
-    return {**asdict(schema), "columns": columns, "classes": list(schema.classes)}
+    of_all = {"target": schema.target, "classes": list(schema.classes), "closed": schema.closed}
+    return {"columns": columns, **of_all}
 
 
 def schema_from_dict(values: dict[str, Any]) -> Schema:

@@ -116,6 +116,10 @@ def read_table(
             f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
             " one class, which every row will get"
         )
+    elif len(schema.classes) == len(rows) > 2:
+        notes.append(
+            f"the target {schema.target!r} only tells the rows apart: choose another column"
+        )
     said = {*settings.categorical, *settings.numeric, *settings.values}
     notes += odd_columns(rows, schema, said)
     table = coded(rows, schema)
@@ -182,8 +186,9 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     if (n_values := table.schema.n_values).sum() > MOST_VALUES:
         most = table.schema.columns[n_values.argmax()].name
         raise UsageError(
-            f"column {most!r} has {n_values.max():,} values, and all columns of a model may have"
-            f" {MOST_VALUES:,}; --drop it, or give fewer --bins"
+            f"the columns have {n_values.sum():,} values, of which {most!r} has"
+            f" {n_values.max():,}, and a model may have {MOST_VALUES:,}; --drop some, or give"
+            " fewer --bins"
         )
     parameters = _model_parameters(table.schema, name, settings)
     table = replace(table, schema=_closed(table.schema, parameters))

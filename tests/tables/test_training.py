@@ -43,6 +43,8 @@ def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_
     )
     rows = "".join(f"{n},{'no' if i < 9 else 'yes'},{i / 7}\n" for i, n in enumerate(numbers))
     assert read(f"{name},y,size\n{rows}").notes == ((said,) if is_named else ())
+    said = "the target 'y' only tells the rows apart: choose another column"
+    assert read("a,y\n1,p\n1,q\n2,r\n").notes == (said,)
 
 
 MANY = [str(n / 7) for n in range(11)]
@@ -111,7 +113,9 @@ def test_more_values_than_a_model_file_holds_are_refused(how, most, column, monk
     monkeypatch.setattr(training, "MOST_VALUES", most + 1)
     train_table(table, settings)
     monkeypatch.setattr(training, "MOST_VALUES", most)
-    with pytest.raises(UsageError, match=f"{column} values, .* may have {most}; --drop it"):
+    with pytest.raises(
+        UsageError, match=f"{most + 1} values, of which {column}, .* may have {most};"
+    ):
         train_table(table, settings)
 
 
