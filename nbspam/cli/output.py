@@ -286,13 +286,6 @@ def columns_text(schema: "Schema") -> list[str]:
     return [*lines, f"… and {amount_text(more, 'more columns')}"] if more else lines
 
 
-def columns_json(schema: "Schema") -> object:
-    """Return the columns of a table and their kinds, for JSON."""
-    from nbspam.tables.schema import schema_to_dict
-
-    return schema_to_dict(schema)["columns"]
-
-
 def columns_read_lines(columns: "TextColumns") -> list[str]:
     """Return the line, if any, that says which columns a model of text has learned from."""
     if not columns.text:

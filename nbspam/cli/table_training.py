@@ -71,7 +71,7 @@ def table_train_command(
     facts = {"model": model_path, "kept": kept, "kind": classifier.name, **facts}
     kinds = (f"  {line}" for line in output.columns_text(classifier.schema))
     learned = f"learned {settings.target} by {classifier.name}{by}; model in {model_path}"
-    facts["columns"] = output.columns_json(classifier.schema)
+    facts["columns"] = classifier.to_state()["columns"]
     output.echo_result(as_json, facts, f"read {read}", *kinds, learned)
 
 

@@ -5,7 +5,6 @@ finest, and shows the worst mistakes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from string import ascii_uppercase
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -253,7 +252,6 @@ def often_confused(confusion: Integers, truth: int, answer: int) -> tuple[int, i
 
 # --- the report on a comparison: several ways of training, side by side -------------------
 
-_LETTERS = ascii_uppercase  # of runs, then A1, B1, ...
 COMPARED_N_LISTED = 100  # documents that the runs answer differently
 
 
@@ -270,7 +268,7 @@ def compared_page(
 ) -> str:
     """Return the page of a comparison; options: of training, of each run.  See `quality_page`."""
     runs = [
-        _run(f"{_LETTERS[n % 26]}{n // 26 or ''}", spelt, trial, per_week or PER_WEEK)
+        _run(f"{chr(ord('A') + n % 26)}{n // 26 or ''}", spelt, trial, per_week or PER_WEEK)
         for n, (spelt, trial) in enumerate(zip(options, compared.trials, strict=True))
     ]
     first, splits = compared.trials[0], _splits(compared.trials)

@@ -29,14 +29,14 @@ def parquet_rows(
 
     path: for error messages.
     """
-    with _opened(path, stream) as opened:
-        picked = _pick(opened.file.schema_arrow, wanted)
-        names = opened.file.schema_arrow.names
+    with _opened(path, stream) as file:
+        picked = _pick(file.schema_arrow, wanted)
+        names = file.schema_arrow.names
         named = (*picked.columns.text, picked.columns.label, picked.id)
         read = list(dict.fromkeys(name for name in named if name is not None))
         check_distinct(name for name in names if name in read)
         listener.table(names, picked.columns)
-        for batch in opened.batches(read):
+        for batch in _batches(file, stream, read):
             texts = [batch.column(name).to_pylist() for name in picked.columns.text]
             labels = _words(batch, picked.columns.label, picked.class_names)
             row_names = _words(batch, picked.id)
@@ -47,10 +47,10 @@ def parquet_cells(
     path: str, stream: BinaryIO, listener: files.Listener
 ) -> Iterator[dict[str, str]]:
     """Yield the rows of a table of typed columns as cells by name; raises like `parquet_rows`."""
-    with _opened(path, stream) as opened:
+    with _opened(path, stream) as file:
         from pyarrow.types import is_nested
 
-        schema = opened.file.schema_arrow
+        schema = file.schema_arrow
         nested = {field.name for field in schema if is_nested(field.type)}
         names = [name for name in schema.names if name not in nested]
         keys = [normalize("NFC", name).strip() for name in names]
@@ -59,7 +59,7 @@ def parquet_cells(
             listener.notice(f"lists and objects are not read: {files.listed(sorted(nested))}")
         listener.table(names, files.NO_COLUMNS)
         class_names = [_class_names(schema.metadata, name) for name in names]
-        for batch in opened.batches(names):
+        for batch in _batches(file, stream, names):
             columns = map(_values, repeat(batch), names, class_names)
             for values in zip(*columns, strict=True):
                 cells = list(map(files.cell_text, values))
@@ -67,35 +67,16 @@ def parquet_cells(
                 yield dict(zip(keys, cells, strict=True))
 
 
-class _OpenFile(NamedTuple):
-    """A parquet file that is open."""
-
-    size: int  # bytes
-    file: Any  # pyarrow's ParquetFile
-    longest_text: int  # bytes, at most; every row may have it
-
-    def batches(self, names: Sequence[str]) -> Iterator[Any]:
-        """Yield some rows of columns at a time; raises ValueError if they fill memory."""
-        n_read, n_rows = 0, max(1, min(_ROWS, _BATCH // self.longest_text))
-        for batch in self.file.iter_batches(n_rows, columns=names, use_threads=False):
-            n_read += batch.nbytes
-            if files.is_implausible(n_read, self.size):
-                raise ValueError(files.IMPLAUSIBLE)
-            yield batch
-
-
 @contextmanager
-def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
-    """Open a parquet file, and state in one line what is wrong with it while it is read."""
+def _opened(path: str, stream: BinaryIO) -> Iterator[Any]:
+    """Open pyarrow's ParquetFile, and say in one line what is wrong with it while it is read."""
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise library_error(path, error.name, "remote") from None
     try:
-        size = stream.seek(0, os.SEEK_END)
-        file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
-        yield _OpenFile(size, file, _longest_text(file.metadata, size))
+        yield ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
     except (ArrowException, OSError, OverflowError) as error:  # OverflowError: of dates
         if isinstance(error, OSError) and error.errno is not None:
             raise
@@ -103,11 +84,12 @@ def _opened(path: str, stream: BinaryIO) -> Iterator[_OpenFile]:
         raise ValueError(f"damaged, or no parquet ({reason}); copy it again") from error
 
 
-def _longest_text(metadata: Any, size: int) -> int:
-    """Return how many bytes a text may have; ValueError if the file states too many values.
+def _batches(file: Any, stream: BinaryIO, names: Sequence[str]) -> Iterator[Any]:
+    """Yield some rows of columns at a time; raises ValueError if the file expands too much.
 
     A few bytes can state millions of rows without a value, or repeat a long one in all rows.
     """
+    size, metadata = stream.seek(0, os.SEEK_END), file.metadata
     longest = n_stated = 1
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for place, chunk in enumerate(map(group.column, range(metadata.num_columns))):
@@ -115,9 +97,14 @@ def _longest_text(metadata: Any, size: int) -> int:
             n_stated += max(n_bytes, chunk.num_values * max(1, width))
             if chunk.physical_type == "BYTE_ARRAY":
                 longest = max(longest, n_bytes)
+    n_rows, n_read = max(1, min(_ROWS, _BATCH // longest)), 0
     if files.is_implausible(n_stated, size):
         raise ValueError(files.IMPLAUSIBLE)
-    return longest
+    for batch in file.iter_batches(n_rows, columns=names, use_threads=False):
+        n_read += batch.nbytes
+        if files.is_implausible(n_read, size):
+            raise ValueError(files.IMPLAUSIBLE)
+        yield batch
 
 
 class _Picked(NamedTuple):

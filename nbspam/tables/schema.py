@@ -400,12 +400,9 @@ def cut_into_intervals(table: Table, cuts: Mapping[int, Sequence[float]]) -> Tab
 
 def schema_to_dict(schema: Schema) -> dict[str, Any]:
     """Return the schema as plain values for the model file."""
-    columns = [
-        {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(column).items()}
-        for column in schema.columns
-    ]
-    of_all = {"target": schema.target, "classes": list(schema.classes), "closed": schema.closed}
-    return {"columns": columns, **of_all}
+    return asdict(
+        schema, dict_factory=lambda f: {k: list(v) if type(v) is tuple else v for k, v in f}
+    )
 
 
 def schema_from_dict(values: dict[str, Any]) -> Schema:

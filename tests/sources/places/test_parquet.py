@@ -215,7 +215,7 @@ def test_what_expands_without_end_is_refused(monkeypatch, nbspam, trained, tmp_p
     monkeypatch.setattr(files, "MOST_FREE", 1 << 19)
     path = tmp_path / "bomb.parquet"
     repeated, wide = [bytes(1 << 16)] * 1000, pa.nulls(1 << 10, pa.binary(1 << 10))
-    for column in (repeated, wide, pa.nulls(1 << 20)):
+    for column in (repeated, wide, pa.nulls(1 << 20, pa.string())):
         write(path, {"message": column})
         assert complains(nbspam("classify", path), 1, f"{path}: expands to more than 250 times")
 
