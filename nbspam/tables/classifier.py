@@ -319,19 +319,13 @@ def estimate_rows(each: Estimated) -> Iterator[dict[str, Any]]:
         }
 
 
-class Matrix(NamedTuple):
-    """A distribution with a row for each combination of values and a column for each class.
+def matrix_of(
+    each: Estimated, target: str
+) -> tuple[tuple[str, ...], Iterator[str], dict[str, list[list[float]]]]:
+    """Return a distribution as columns of classes, labels of rows, and `numbers` as matrices.
 
     If the class is not among the variables, or is the only one, there is a single column.
     """
-
-    classes: tuple[str, ...]
-    labels: tuple[str, ...]  # of the rows: "value | given value"
-    numbers: dict[str, list[list[float]]]  # see `Estimated.numbers`
-
-
-def matrix_of(each: Estimated, target: str) -> Matrix:
-    """Return a distribution as a matrix, for people to look at."""
     is_density = each.probability is None
     variables = each.given if is_density else (*each.given, *each.of)
     classes: tuple[str, ...] = ("",)
@@ -346,7 +340,7 @@ def matrix_of(each: Estimated, target: str) -> Matrix:
         return cells
 
     numbers = {name: by_class(array) for name, array in each.numbers.items()}
-    return Matrix(classes, tuple(_labels(each, axis)), numbers)
+    return classes, _labels(each, axis), numbers
 
 
 def _labels(each: Estimated, axis: int) -> Iterator[str]:

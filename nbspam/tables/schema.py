@@ -224,6 +224,12 @@ def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str])
     Categories that seem to be numbers are written as people do, or are many numbers and few
     other cells.  said: columns that the user said what to take for.
     """
+    target, classes = schema.target, schema.classes
+    if len(classes) == 1:
+        only = f"{classes[0]!r} in every row: one class, which every row will get"
+        yield f"the target {target!r} is {only}"
+    elif len(classes) == len(records) > 2:
+        yield f"the target {target!r} only tells the rows apart: choose another column"
     for column in schema.columns:
         if column.name in said:
             continue

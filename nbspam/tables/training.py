@@ -111,22 +111,13 @@ def read_table(
         few=0 if settings.model == "gaussian" else FEW_WHOLE,
     )
     notes = [f"column {name!r} is empty: left out" for name in empty]
-    if len(schema.classes) == 1:
-        notes.append(
-            f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
-            " one class, which every row will get"
-        )
-    elif len(schema.classes) == len(rows) > 2:
-        notes.append(
-            f"the target {schema.target!r} only tells the rows apart: choose another column"
-        )
     said = {*settings.categorical, *settings.numeric, *settings.values}
     notes += odd_columns(rows, schema, said)
     table = coded(rows, schema)
     is_unknown = np.isnan(table.X)
     of_others = is_unknown[table.y >= 0].all(axis=0) & ~is_unknown.all(axis=0)
-    for j in np.flatnonzero(of_others).tolist():
-        notes.append(f"column {schema.columns[j].name!r} is empty in all rows with a class")
+    names = (schema.columns[j].name for j in np.flatnonzero(of_others).tolist())
+    notes += [f"column {name!r} is empty in all rows with a class" for name in names]
     if chosen_model(schema, settings) in NUMERIC_MODELS or settings.discretise == NOT_CUT:
         notes += constant_numbers(table)
     return TableData(table, skipped, tuple(notes))
