@@ -196,11 +196,18 @@ def read_cells(
         header.pop()  # an empty column, as spreadsheets write them
     check_distinct(header, "rename one, or begin the table with a row of names")
     listener.table(first if has_names else None, files.NO_COLUMNS)
+    hint = "; --format csv reads quotes" if kind == "tsv" else ""
+    yield from _cells_by_name(header, rows, hint, listener)
+
+
+def _cells_by_name(
+    header: list[str], rows: Iterator[list[str]], hint: str, listener: files.Listener
+) -> Iterator[Cells]:
+    """Yield the cells of rows by column name; hint: for a row that is too short."""
     width, has_told = len(header), False
     for number, cells in enumerate(rows, 1):
         if len(cells) < width and not has_told:
             has_told = True
-            hint = "; --format csv reads quotes" if kind == "tsv" else ""
             listener.notice(
                 f"row {number}: fewer cells ({len(cells)}) than columns ({width}), so that the"
                 f" last ones are missing{hint}"
