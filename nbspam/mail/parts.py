@@ -142,7 +142,7 @@ class Parts:
 
     def read_part(self, opened: OpenedMessage, part: _UnreadPart) -> None:
         """Read headers and body of a message or of one of its parts."""
-        data, stop, body, telling, doubled, _ = opened
+        data, stop, body, telling, _, _ = opened
         has_stray_line = body < min(stop + 2, len(data))
         if has_stray_line:
             self.defects.add("no-blank-line")
@@ -169,27 +169,46 @@ class Parts:
             if is_coded:
                 self.encoded.append((len(self.fields), charset))
             self.fields.append(Field("body", subject))
-        content = data[body:]
-        encoding = headers.transfer_encoding(telling.get(b"content-transfer-encoding", b""))
-        self.read_body(content, telling, encoding, part)
-        if doubled or encoding not in _ENCODINGS:
-            self.read_again(content, telling, doubled, encoding, part)
+        self.read_content(opened, part)
         if has_stray_line and self.readings > 0:
-            self.read_longer_head(opened, encoding, part)
+            self.read_longer_head(opened, part)
 
-    def read_longer_head(self, opened: OpenedMessage, encoding: bytes, part: _UnreadPart) -> None:
+    def read_content(self, opened: OpenedMessage, part: _UnreadPart) -> None:
+        """Read a body by the headers on it, and again by others, as some mail programs do.
+
+        Of two headers of one name some take the first one and others the last.  Data in an unknown
+        encoding are shown as they are, or decoded as what they look like.
+        """
+        body, content = opened.data[opened.body :], opened.telling
+        encoding = headers.transfer_encoding(content.get(b"content-transfer-encoding", b""))
+        self.read_body(body, content, encoding, part)
+        if opened.doubled and self.readings > 0:
+            self.defects.add("doubled-header")
+            self.readings -= _cost(body)
+            last = {**content, **opened.doubled}
+            stated = headers.transfer_encoding(last.get(b"content-transfer-encoding", b""))
+            self.read_body(body, last, stated, part)
+        if encoding not in _ENCODINGS and self.readings > 0:
+            self.defects.add("unknown-encoding")
+            for likely, pattern in _LOOKS_LIKE:
+                if likely in encoding or pattern.search(body):
+                    self.readings -= _cost(body)
+                    self.read_body(body, content, likely, part)
+                    break
+
+    def read_longer_head(self, opened: OpenedMessage, part: _UnreadPart) -> None:
         """Read a body as programs do for which only a blank line ends a head."""
         longer = headers.with_longer_head(opened, self.limits.headers)
         if longer is None:
             return
-        telling = longer.telling
-        is_other = any(
-            telling.get(name) != opened.telling.get(name) for name in headers.ON_CONTENT
+        before, after = opened.telling, longer.telling
+        # No line may stand before these.
+        is_strict = b"base64" in after.get(b"content-transfer-encoding", b"").lower() or (
+            b"message/" in after.get(b"content-type", b"").lower()
         )
-        if is_other or encoding == b"base64":  # which no line may stand before
+        if is_strict or any(before.get(name) != after.get(name) for name in headers.ON_CONTENT):
             self.readings -= _cost(longer.data)
-            stated = headers.transfer_encoding(telling.get(b"content-transfer-encoding", b""))
-            self.read_body(longer.data[longer.body :], telling, stated, part)
+            self.read_content(longer, part)
 
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
@@ -215,29 +234,6 @@ class Parts:
             origin, text = self.fields[place]
             decoded = headers.decode_head if origin in headers.HEADS else headers.decode_value
             self.fields[place] = Field(origin, decoded(text, charset, guess))
-
-    def read_again(
-        self, body: bytes, content: _Content, doubled: _Content, encoding: bytes, part: _UnreadPart
-    ) -> None:
-        """Read a body by other headers, as some mail programs do.
-
-        Of two headers of one name some take the first one and others the last.  Data in an unknown
-        encoding are shown as they are, or decoded as what they look like.
-        """
-        cost = _cost(body)
-        if doubled and self.readings > 0:
-            self.defects.add("doubled-header")
-            self.readings -= cost
-            last = {**content, **doubled}
-            stated = headers.transfer_encoding(last.get(b"content-transfer-encoding", b""))
-            self.read_body(body, last, stated, part)
-        if self.readings > 0 and encoding not in _ENCODINGS:
-            self.defects.add("unknown-encoding")
-            for likely, pattern in _LOOKS_LIKE:
-                if pattern.search(body):
-                    self.readings -= cost
-                    self.read_body(body, content, likely, part)
-                    break
 
     def read_body(
         self, data: bytes, content: _Content, encoding: bytes, part: _UnreadPart
