@@ -37,7 +37,9 @@ _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 # The text may contain question marks, though RFC 2047 forbids them, but no start of another word;
 # a few, because the pattern keeps its place at each.
-_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*+(?:(?<!=)\?(?!=)[^?]*+){0,99})\?=")
+_WORD = re.compile(
+    rb"=\?([^?\s]{0,60})[ \t]*+\?([bBqQ])\?([^?]*+(?:(?<!=)\?(?!=)[^?]*+){0,99})\?="
+)
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"

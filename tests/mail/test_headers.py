@@ -52,6 +52,7 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
     (b"=?utf-8?B?5Lya =?utf-8?B?5Lya?=", "=?utf-8?B?5Lya 会"),  # the first without its end
     (b"=?utf-8?Q?open", "=?utf-8?Q?open"), (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
     (b"=?nonsense?Q?caf=E9?=", "café"), (b"caf\xe9", "café"), ("café".encode(), "café"),
+    (b"=?utf-8 ?Q?a?= =??B?Y2Fm6Q==?=", "acafé"),
     (b"\x1b$B$3$s\x1b(B", "こん"),
     ("免费".encode("gb18030") + b" =?utf-8?Q?=E2=82=AC?=", "免费 €"),
 ])  # fmt: skip
