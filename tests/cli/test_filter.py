@@ -95,7 +95,7 @@ def test_on_any_failure_the_message_passes_unchanged_but_at_a_terminal_none_is_t
     assert done[1] == ""
 
 
-def test_a_broken_installation_or_a_damaged_model_lets_mail_pass(trained):
+def test_a_broken_installation_lets_mail_pass():
     script = (
         "import sys\nsys.modules['numpy'] = None\n"
         "from nbspam.cli.main import exit_status\n"
@@ -107,14 +107,6 @@ def test_a_broken_installation_or_a_damaged_model_lets_mail_pass(trained):
     assert (done.returncode, done.stdout) == (75, SPAM)
     assert b"numpy" in done.stderr
     assert done.stderr.count(b"\n") == 1
-
-    data = bytearray(trained.read_bytes())
-    data[len(data) // 2] ^= 1
-    trained.write_bytes(data)
-
-    done = run(stdin=SPAM)
-    assert (done.returncode, done.stdout) == (1, SPAM)
-    assert b"damaged" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")

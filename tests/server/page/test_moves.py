@@ -10,6 +10,7 @@ import pytest
 
 from maildirs import Maildir, ham, spam
 from nbspam.delivery.maildir import MAILDIR_INBOX, MaildirNote, read_note
+from nbspam.disk import locked
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.server.page import mailbox as module
 from nbspam.server.page.mailbox import ReviewMailbox
@@ -136,17 +137,9 @@ def test_what_vanishes_just_before_it_is_moved_is_left_alone(
 def test_a_sorter_that_takes_long_is_not_waited_for(maildir, mailbox, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE", 0.1)
     maildir.put("new/1.h", ham(1))
-    program = (
-        "import sys, time\nfrom nbspam.disk import locked\n"
-        "with locked(sys.argv[1]): print('held', flush=True); time.sleep(60)"
-    )
-    command = [sys.executable, "-c", program, maildir.root / "nbspam-sorted"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=ENVIRONMENT) as holder:
-        holder.stdout.readline()
-        with pytest.raises(ModelFileError, match=r"nbspam-sorted: locked by another process for"):
-            mailbox.file("1.h", "spam")
-        assert holder.poll() is None
-        holder.kill()
+    refused = pytest.raises(ModelFileError, match=r"nbspam-sorted: locked by another process for")
+    with locked(str(maildir.root / "nbspam-sorted")), refused:
+        mailbox.file("1.h", "spam")
     assert list(maildir.files) == ["new/1.h"]
     assert mailbox.file("1.h", "spam") == MAILDIR_INBOX
 
