@@ -147,8 +147,17 @@ def items_for_em(
 
 def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print how many messages were read and how many tokens were learned."""
+    from nbspam.tokens.definition import Token, reference_key
+
     table = learned.classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
+    wrapped = reference_key(Token("mime", b"x-spam-type"))
+    n_wrapped = int(table.document_frequency[table.vocabulary.keys == wrapped].sum())
+    if 10 * n_wrapped > min(table.class_count):
+        output.warn(
+            f"train: reports of SpamAssassin around {amount_text(n_wrapped, 'messages')}, so that"
+            " spam without one is missed; take them off by `spamassassin -d`, and train again"
+        )
     facts = {
         "model": model_path,
         "kept": kept,

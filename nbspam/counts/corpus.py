@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import compress
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -97,18 +97,6 @@ def csr(documents: Documents, values: Floats | Indices) -> Any:
     index = sparse.get_index_dtype(maxval=max(len(documents.columns), *shape))
     columns, offsets = documents.columns.astype(index), documents.offsets.astype(index)
     return sparse.csr_array((values, columns, offsets), shape)
-
-
-def save_csv(stream: BinaryIO, X: Any, tokens: Sequence[str], labels: Sequence[str]) -> None:
-    """Write a CSR matrix of counts as a table, whose last column is `label`."""
-    import csv
-    from codecs import getwriter
-
-    # The name of a folder, and so of a class, need not be UTF-8.
-    table = csv.writer(getwriter("utf-8")(stream, "backslashreplace"), lineterminator="\n")
-    table.writerow([*tokens, "(label)" if "label" in tokens else "label"])
-    for row, label in enumerate(labels):
-        table.writerow([*X[[row]].toarray()[0].astype(int).tolist(), label])
 
 
 def read_corpus(
@@ -246,17 +234,24 @@ def vectors_of(
 
 
 def write_vectors(found: Vectors, path: str) -> None:
-    """Write a table for .csv, else a file for `scipy.sparse.load_npz` with the array `labels`.
+    """Write a table for .csv, with a last column `label`; raises InputError.
 
-    Raises InputError.
+    Else write a file for `scipy.sparse.load_npz`, with one more array, `labels`.
     """
+    import csv
+    from codecs import getwriter
     from zipfile import ZipFile
 
     from scipy import sparse
 
     with result_file(path, "--output") as stream:
         if path.endswith(".csv"):
-            save_csv(stream, found.X, found.vocabulary, found.labels)
+            # The name of a folder, and so of a class, need not be UTF-8.
+            table = csv.writer(getwriter("utf-8")(stream, "backslashreplace"), lineterminator="\n")
+            last = "(label)" if "label" in found.vocabulary else "label"
+            table.writerow([*found.vocabulary, last])
+            for row, label in enumerate(found.labels):
+                table.writerow([*found.X[[row]].toarray()[0].astype(int).tolist(), label])
             return
         sparse.save_npz(stream, found.X)
         with ZipFile(stream, "a") as archive, archive.open("labels.npy", "w") as member:

@@ -54,7 +54,13 @@ def oddity(data: bytes, learned: TextColumns) -> str | None:
         return strange
     if re.match(rb'\s*\[\s*\{\s*"', data):
         return "looks like a JSON list, judged as one text; write each of its objects on a line"
-    kind = _table_kind(data[:_HEAD], learned)
+    # A table has more than one line, and its first line has a delimiter.
+    first, newline, _ = data[:_HEAD].partition(b"\n")
+    if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):
+        return None
+    from nbspam.sources.rows import sniff_table
+
+    kind = sniff_table(data[:_HEAD], learned)
     return kind and f"looks like a table, judged as one text; --format {kind} judges its rows"
 
 
@@ -77,13 +83,3 @@ def _binary_kind(head: bytes) -> str | None:
         return "a program"
     n_controls = len(head) - len(head.translate(None, _CONTROLS))
     return "binary data" if n_controls * _MANY > len(head) else None
-
-
-def _table_kind(head: bytes, learned: TextColumns) -> str | None:
-    # A table has more than one line, and its first line has a delimiter.
-    first, newline, _ = head.partition(b"\n")
-    if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):
-        return None
-    from nbspam.sources.rows import sniff_table
-
-    return sniff_table(head, learned)

@@ -29,6 +29,9 @@ def test_train_and_info_say_what_was_read_and_learned_and_classify_its_verdicts(
     verdicts = json_lines(nbspam("classify", "--json", folder)[1])
     assert [verdict["label"] for verdict in verdicts] == ["ham", "ham", "spam", "spam"]
     assert all(sum(v["posterior"].values()) == pytest.approx(1) for v in verdicts)
+    wrapped = b"Content-Type: message/rfc822; x-spam-type=original\n\n" + SPAM
+    write_files(folder, {"spam/1.eml": wrapped})
+    assert "train: reports of SpamAssassin around 1 message," in nbspam("train", folder)[2]
 
 
 def loss(path, *actions):
