@@ -26,19 +26,24 @@ _KNOWN = (
 _CODEC_OF = {
     name: codec
     for codec, names in {
-        "gb18030": "gb2312 gb_2312 gb_2312-80 gbk windows-936",
-        "cp1252": "iso-8859-1 iso8859-1 latin1 latin-1",
-        "cp949": "ks_c_5601-1987 euc-kr windows-949",
-        "cp932": "shift_jis shift-jis sjis windows-31j",
-        "cp874": "tis-620 windows-874",
-        "big5hkscs": "big5 cn-big5",
+        "gb18030": "gb2312 gb_2312 gb_2312-80 gbk windows-936 chinese csgb2312 iso-ir-58",
+        "cp1252": "iso-8859-1 latin1 latin-1",
+        "cp1254": "iso-8859-9 latin5",
+        "cp949": "ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 korean euc-kr windows-949",
+        "cp932": "shift_jis shift-jis sjis csshiftjis ms_kanji windows-31j",
+        "cp874": "tis-620 windows-874 iso-8859-11",
+        "big5hkscs": "big5 cn-big5 csbig5 x-big5",
+        "koi8-r": "koi koi8 cskoi8r",
+        "koi8-u": "koi8-ru",
+        "mac-cyrillic": "mac-ukrainian",
         "iso2022_jp_ext": "iso-2022-jp csiso2022jp cp50220 cp50221 cp50222",
         "utf-16": "unicode ucs-2 iso-10646-ucs-2",
         "utf-7": "unicode-1-1-utf-7",
     }.items()
     for name in names.split()
 }
-_ORDERED = re.compile(r"(iso-8859-[68])-[ei]")  # says in which order letters are shown, too
+# Its end may say in which year it was defined, or in which order letters are shown.
+_ISO_8859 = re.compile(r"iso[-_]?8859[-_]?(\d+)(-[ei]|:\d+)?")
 # Charsets in which bytes below 128 are not always ASCII.
 _NOT_ASCII = re.compile(r"utf-?(7|16|32)|(cs)?iso-?2022|hz")
 # Byte order marks, longer ones first.  Text in a single-byte charset may begin with them, too.
@@ -108,7 +113,7 @@ class _DeclaredCharset(NamedTuple):
 @lru_cache(maxsize=256)
 def _declared(declared: str) -> _DeclaredCharset:
     name = declared[:_MAX_NAME].strip(" \"'").lower()
-    known = _ORDERED.sub(r"\1", name.removeprefix("x-"))
+    known = _ISO_8859.sub(r"iso-8859-\1", name.removeprefix("x-"))
     known = _CODEC_OF.get(known, known)
     has_ascii = not _NOT_ASCII.match(known)
     if name in ("", "utf-8", "utf8"):
