@@ -93,10 +93,7 @@ NO_JOURNAL = Journal([], None)
 
 
 class ReplacedError(ModelFileError):
-    """Another model is in the place of the one, at this path, that a process has read.
-
-    Programs that restore a model, such as mv and cp, do not wait for its lock.
-    """
+    """Another model is in the place of the one that was read: mv and cp do not take its lock."""
 
     def __str__(self) -> str:
         return f"{self.args[0]}: replaced by another model just now; run this again"

@@ -15,14 +15,12 @@ from nbspam.decision import Cutoffs
 from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
-from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import keep_cutoffs, load_classifier, save_classifier
-from nbspam.store.upkeep import GOOD, findings
 from stored import DAY, bytes_of, few, no_room, train_on
-from support import raising, words_of
+from support import words_of
 
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
 BOTH = ["ham", "spam"]
@@ -293,26 +291,6 @@ def with_journal(tmp_path):
     learn(path, items_of(BOTH, range(5)))
     assert os.path.exists(journal_path(path))
     return path
-
-
-def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothing(
-    with_journal, monkeypatch
-):
-    """Nor does it before the rest of that call stands in the new journal."""
-    path = with_journal
-
-    with monkeypatch.context() as patched:
-        patched.setattr(journal_format, "remove_journal", raising(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            learn(path, items_of(BOTH, range(5, 12)))
-
-    assert os.path.exists(journal_path(path))
-    assert load_classifier(path).table.n_docs == 180 + 9  # the fifth change of a class was due
-    assert learn(path, items_of(BOTH, range(5))).already_known == 5  # they were reported
-    outcome = learn(path, items_of(BOTH, range(5, 12)))
-    assert (outcome.learned, outcome.already_known, outcome.notes) == (3, 4, ())
-    assert load_classifier(path).table.n_docs == 180 + 12
-    assert {finding.state for finding in findings(path)} == {GOOD}
 
 
 def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path, with_journal):
