@@ -106,6 +106,8 @@ def test_vectors_are_written_with_their_labels(nbspam, six, tmp_path):
     for name in ("-", "six.xlsx"):
         assert complains(nbspam("vectorize", six, "-o", name), 2, f"{name}: neither .npz nor .csv")
 
+    X, tokens = library.vectorize(["a b", "a c", ""], min_df=2)
+    assert (tokens, X.toarray().tolist()) == (["a"], [[1], [1], [0]])
     # Runs end at the 1,000th byte of a text, here within a character.
     X, tokens = library.vectorize(["x" * 999 + "д", "x" * 999 + "я"], characters=True)
     assert len(tokens) == len(set(tokens)) == X.shape[1]

@@ -455,15 +455,6 @@ def test_a_table_of_one_class_gives_every_row_that_class_and_python_warns():
         nbspam.cluster(numbered, 2, rows=True)
 
 
-def test_vectors_are_counts_or_presence_over_a_vocabulary():
-    X, tokens = nbspam.vectorize(["plum pear plum", "cash", ""])
-    assert tokens == ["cash", "pear", "plum"]
-    assert X.toarray().tolist() == [[0, 1, 2], [1, 0, 0], [0] * 3]
-    binary, words = nbspam.vectorize(["plum pear plum"], binary=True, vocabulary=["plum", "fig"])
-    assert (words, binary.toarray().tolist()) == (["plum", "fig"], [[1, 0]])
-    assert nbspam.vectorize(["a b", "a c"], min_df=2)[1] == ["a"]
-
-
 def test_em_shows_its_rounds():
     few, many = PAIRS[:4], [text for text, _ in PAIRS] * 3
     model = nbspam.train(few, unlabelled=many, em={"weight": 0.5, "rounds": 3}, min_df=1)
