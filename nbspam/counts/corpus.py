@@ -234,10 +234,7 @@ def vectors_of(
 
 
 def write_vectors(found: Vectors, path: str) -> None:
-    """Write a table for .csv, with a last column `label`; raises InputError.
-
-    Else write a file for `scipy.sparse.load_npz`, with one more array, `labels`.
-    """
+    """Write a file for `scipy.sparse.load_npz`, or a table for .csv; raises InputError."""
     import csv
     from codecs import getwriter
     from zipfile import ZipFile

@@ -450,10 +450,9 @@ def test_a_file_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch, size, at_
     (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
     (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
     (b"*mbx*\r\n0123456700000001\r\n\r\nSubject: x\r\n\r\nx", "a mailbox in the format MBX"),
-    (b"@relation spam\n\n@attribute text string\n", "a table of Weka"),
     (b"BABYL OPTIONS: -*- rmail -*-\nVersion: 5\n", "a mailbox in the format Babyl"),
     (np.random.default_rng(2).bytes(3000), "binary data"),
-    (b"a\0\0\0b\0\0\0", "binary data"),
+    (b"a\0\0\0b\0\0\0", "binary data"), (b"@relation spam\n", "a table of Weka"),
 ])  # fmt: skip
 def test_binary_data_are_named(data, what):
     assert oddity(data, files.NO_COLUMNS) == f"looks like {what}, not like mail or text"

@@ -218,10 +218,7 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         "4/Messages/1.emlx=spam Attachments/3.eml=spam",
         {"label": "spam"},
     ),
-    "no class in the folder of Gmail's Takeout": (
-        "Takeout/Mail/1 Takeout/x",
-        "Takeout/x Takeout/Mail/1",
-    ),
+    "no class in Gmail's Takeout": ("Takeout/Mail/1 Takeout/x", "Takeout/x Takeout/Mail/1"),
     "no class in that folder itself": ("Mail/1 Mail/2", "Mail/1 Mail/2"),
     "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=ham Ham/b/1=ham X/1=X"),
     "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),
