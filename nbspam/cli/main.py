@@ -205,6 +205,8 @@ def main() -> NoReturn:
         os.open(os.devnull, os.O_RDONLY)
     os.set_blocking(0, True)  # otherwise a pause in a message would be taken for its end
     sys.stdout = sys.stdout or open(os.open(os.devnull, os.O_RDONLY), "w")  # noqa: SIM115
+    if getattr(sys.stdout, "write_through", False):  # PYTHONUNBUFFERED: a full disk would cut mail
+        sys.stdout = open(1, "w", 1, sys.stdout.encoding, closefd=False)  # noqa: SIM115
     os.set_blocking(1, True)  # otherwise results would end where their reader is slow
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])
@@ -299,6 +301,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         text = "standard output: closed; send it to a file, a pipe or /dev/null"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}; check it and its rights"
+    elif isinstance(error, FileNotFoundError):
+        text = "the current folder was removed; change to another one"
     elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     frame.diagnose(text)

@@ -32,19 +32,21 @@ def copy_message(
     """
     beginning: list[bytes] = []
     failure: Exception | None = None
-    size = 0
+    size, whole = 0, False
     try:
         # Read all of it before writing: the program at both ends may write before it reads.
         while size < MAX_BYTES and (chunk := source.read(_READ_BYTES)):
             beginning.append(chunk)
             size += len(chunk)
-        written = list(rewrite(b"".join(beginning), size < MAX_BYTES))
+        whole = size < MAX_BYTES
+        written = list(rewrite(b"".join(beginning), whole))
     except Exception as error:  # even bugs and MemoryError must not keep mail from passing
         # The frames of the traceback would keep a second copy of the message in memory.
         written, failure = beginning, error.with_traceback(None)
     try:
         sink.writelines(written)
-        shutil.copyfileobj(source, sink)
+        if not whole:
+            shutil.copyfileobj(source, sink)
         sink.flush()
     except BrokenPipeError:
         raise NbspamError("-: nobody reads standard output; the message was not written") from None

@@ -444,6 +444,7 @@ def test_a_system_that_grants_too_little_is_told_in_one_line(nbspam, trained, mo
         (OSError(errno.EMFILE, "Too many open files"), "open files; allow more (ulimit -n)"),
         (OSError(errno.EAGAIN, "x"), "too many processes; allow more (ulimit -u), or use one (-j"),
         (BlockingIOError(errno.EAGAIN, "write could not complete", 0), "standard output: write"),
+        (FileNotFoundError(errno.ENOENT, "of getcwd"), "the current folder was removed; change"),
         (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a.zip/x"), "a.zip/x: Not a dir"),
     ):
         monkeypatch.setattr(supervisor.Supervisor, "run", raising(error))
