@@ -64,8 +64,8 @@ class Log:
 
         An unforeseen error may quote mail, so only its kind and place are written.
         """
-        if isinstance(error, MemoryError) or str(error) == "can't start new thread":
-            why = "out of memory or threads; allow more (ulimit -v, MemoryMax=, TasksMax=)"
+        if isinstance(error, MemoryError | BlockingIOError) or "start new thread" in str(error):
+            why = "out of memory or processes; allow more (ulimit -v, -u, MemoryMax=, TasksMax=)"
         else:
             foreseen = isinstance(error, NbspamError | OSError)
             why = str(error) if foreseen else _kind_and_place(error)

@@ -78,12 +78,12 @@ def test_errors_are_told_by_kind_and_place_as_their_words_may_be_those_of_mail()
         pattern = r"nbspam: oh: ValueError test_metrics\.py:\d+\n"
         assert re.fullmatch(pattern, written(kind, bug))
     assert json.loads(written("json", bug))["note"].startswith("oh: ValueError ")
-    limited = "out of memory or threads; allow more"
+    limited = "out of memory or processes; allow more (ulimit -v, -u, MemoryMax=, TasksMax=)"
+    refusals = MemoryError(), BlockingIOError(11, "x"), RuntimeError("can't start new thread")
     for error, why in (
         (InputError(f"{300 * 'm'}: what to do"), f"{300 * 'm'}: what to do"),
         (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
-        (MemoryError(), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
-        (RuntimeError("can't start new thread"), f"{limited} (ulimit -v, MemoryMax=, TasksMax=)"),
+        *((each, limited) for each in refusals),
     ):
         assert written("text", failed(error)) == f"nbspam: oh: {why}\n"
         assert json.loads(written("json", failed(error))) == {"note": f"oh: {why}"}
