@@ -511,7 +511,7 @@ def write_model(path: str, state: State, stamp: disk.Stamp | None) -> None:
     ModelFileError.
     """
     with replacing_model(path, state) as new:
-        hand_over(path, new, stamp)
+        hand_over(path, new, stamp, read_journal(path))
 
 
 @contextlib.contextmanager
@@ -530,19 +530,18 @@ def replacing_model(path: str, state: State) -> Iterator[Identity]:
 
 
 def hand_over(
-    path: str, new: Identity, stamp: disk.Stamp | None, rest: Journal = NO_JOURNAL
+    path: str, new: Identity, stamp: disk.Stamp | None, old: Journal, rest: Journal = NO_JOURNAL
 ) -> None:
     """Prepare the journals of a model for its new file; see `write_model`.
 
-    rest: the contents of the new file's journal, of changes that the file does not have.
+    old: the journal in place.  rest: the new file's journal, of changes that the file lacks.
     """
     if disk.stamp_of(path) != stamp:
         raise ReplacedError(path)
-    journal = read_journal(path)
-    set_aside(path, journal, identity_at(path))
+    set_aside(path, old, identity_at(path))
     if rest is not NO_JOURNAL:
         write_journal(path, new, rest.changes, rest.progress, _next_path(path))
-    name_successor(path, journal, new)
+    name_successor(path, old, new)
 
 
 def remove_journal(path: str) -> None:

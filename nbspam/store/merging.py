@@ -45,7 +45,7 @@ from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store import assembly, modelfile
 from nbspam.store.fields import check_part
-from nbspam.store.journal import hand_over, locked_model, replacing_model
+from nbspam.store.journal import hand_over, locked_model, read_journal, replacing_model
 from nbspam.store.model import StoredModel
 from nbspam.store.open import PART_KIND, keep_old_model
 from nbspam.store.tables import merge_tables
@@ -463,7 +463,7 @@ def save_part(path: str, counted: CountedShard, settings: Settings) -> str | Non
         stamp = stamp_of(path)
         is_other = modelfile.is_model_file(path) and not _holds_part(path, counted.shard)
         kept = keep_old_model(path) if is_other else None
-        hand_over(path, new, stamp)
+        hand_over(path, new, stamp, read_journal(path))
     return kept
 
 

@@ -208,7 +208,8 @@ class StoredModel:
                         known = whole.table.vocabulary
                         later = respelt(changes[len(taken_in) :], base.table.vocabulary, known)
                         rest = journals.Journal(later, None, progress=self.progress)
-                    journals.hand_over(self.path, new, self.stamp, rest)
+                    journal = self._journal if self.is_there else journals.read_journal(self.path)
+                    journals.hand_over(self.path, new, self.stamp, journal, rest)
             except journals.ReplacedError:
                 self._fit((), self.progress)
             self._load()

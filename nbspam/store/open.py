@@ -177,7 +177,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     with journals.locked_model(path), journals.replacing_model(path, state) as new:
         stamp = stamp_of(path)
         kept = keep_old_model(path) if _would_lose(path, classifier) else None
-        journals.hand_over(path, new, stamp)
+        journals.hand_over(path, new, stamp, journals.read_journal(path))
     return kept
 
 
