@@ -10,6 +10,7 @@ from typing import NamedTuple
 from nbspam.errors import InputError
 from nbspam.mail.headers import LIMITS, Field, OpenedMessage, open_message
 from nbspam.mail.message import Message, parse_opened, plain_text, with_beginning, with_signs
+from nbspam.mail.parts import sampled
 from nbspam.settings import Settings, TokenSettings
 from nbspam.sources.files import is_url
 from nbspam.sources.items import Chunk, Item, begins_like_mail, chunks
@@ -194,9 +195,9 @@ def _opened(item: Item, data: bytes, settings: Settings) -> OpenedItem:
 
 def _message(opened: OpenedItem, settings: Settings) -> Message:
     if not isinstance(opened, OpenedMessage):
-        data = strip(opened, settings.strip)
         if settings.reading != "latin1":
-            return plain_text(data)
+            return plain_text(strip(opened, settings.strip))
+        data = strip(sampled(opened, LIMITS.text), settings.strip)
         # Lower case before it is cut, because the tokenizer's table folds only ASCII.
         text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
         return Message((Field("body", text.encode()),))

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import _twenty_newsgroups as reference
 
-from nbspam.settings import STRIPPABLE
+from nbspam.settings import PRESETS, STRIPPABLE
 from nbspam.sources.items import Item
-from nbspam.tokens.items_to_messages import chunks_of, strip
+from nbspam.tokens.items_to_messages import chunks_of, strip, whole_message
 
 THEIRS = {
     "headers": reference.strip_newsgroup_header,
@@ -35,6 +35,13 @@ def test_parts_are_cut_off_in_one_order_however_they_are_named(text):
 def test_lines_may_end_as_in_mail_and_stay_so_without_parts():
     assert strip(b"a: b\r\n\r\n> c", ()) == b"a: b\r\n\r\n> c"
     assert strip(b"a: b\r\n\r\nc\r\n> d\r\n", ("headers", "quotes")) == b"c\n"
+
+
+def test_of_a_long_text_a_sample_is_read_in_latin_1_too():
+    item = Item("long", None, b"a\xe9.\n" * 1_000_000)
+    (field,) = whole_message(item, PRESETS["tutorial"]).fields
+    assert field.text.startswith("aé  aé".encode())
+    assert len(field.text) < 1 << 20
 
 
 def test_the_trained_model_strips_what_it_reads_too(nbspam, folder, model):
