@@ -506,8 +506,9 @@ def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = _ALL) -> Voca
 
 def vocabulary_of(keys: Keys, texts: Sequence[bytes]) -> Vocabulary:
     """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
-    if len(keys) and not (keys[1:] != keys[:-1]).all():
-        raise ValueError("a token is there twice")
+    if len(again := np.flatnonzero(keys[1:] == keys[:-1])):
+        one, other = (text[:40].decode("utf-8", "replace") for text in texts[again[0] :][:2])
+        raise ValueError(f"a token is there twice, as {one!r} and {other!r}")
     blob = np.frombuffer(b"".join(texts), np.uint8)
     return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
 

@@ -210,7 +210,7 @@ train $TEXTS --model tan --vocabulary given -m $OTHER | --vocabulary: for bernou
 train $TEXTS --model bernoulli --min-df 2 --vocabulary given -m $OTHER | --min-df, --max-features:
 train $TEXTS --model bernoulli --no-ledger --vocabulary given -m $OTHER | with --vocabulary
 train $TEXTS --unlabelled $TEXTS --vocabulary given -m $OTHER | not for EM
-train $TEXTS --model bernoulli --vocabulary twice -m $OTHER | a token is there twice; give each
+train $TEXTS --model bernoulli --vocabulary twice -m $OTHER | a token is there twice, as 'a' and
 train $TEXTS --model bernoulli --vocabulary halved -m $OTHER | 2g:half: a pair has two words; give
 train $TEXTS --no-ledger --unlabelled x -m $OTHER | not for EM; leave that out
 train $TEXTS --no-ledger --model tan -m $OTHER | nbspam: --no-ledger: not for --model tan; l
