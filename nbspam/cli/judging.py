@@ -316,8 +316,7 @@ def explanation_lines(
         n_docs = (readable_number(counts[k]) if counts else "" for k in pair)
         rows.append((_nats(nats), *n_docs, group, said))
     # The other tokens share a line, so that the rows add up to the score.
-    others = explanation.evidence[len(strongest) :]
-    if others:
+    if others := explanation.evidence[len(strongest) :]:
         rest = sum(row.contribution for row in others)
         rows.append((_nats(rest), "", "", "", f"({len(others)} more)"))
     rows.append((_nats(explanation.constant), "", "", "", "(constant)"))
@@ -325,7 +324,8 @@ def explanation_lines(
     for *numbers, kind, token in rows:
         cells = [*map(right, numbers, width), left(kind, width[3]), ""]
         start = "  ".join(cells)
-        yield start + clipped(token, _WIDTH - display_width(start), keeps_end=False)
+        room = _WIDTH - display_width(start)  # not for a fact, whose meaning is said in whole
+        yield start + (token if kind == "people" else clipped(token, room, keeps_end=False))
 
 
 def _nats(value: float, digits: int = 3) -> str:

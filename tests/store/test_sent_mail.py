@@ -116,7 +116,7 @@ def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model, config
     known = nbspam.json("info")["sent_mail"]
     assert known == {"messages": 6, "correspondents": 6}
     said = nbspam("explain", maildir / "cur" / "ham1")[1]
-    assert "people:reply-to-you (answers a message that you" in said
+    assert "people:reply-to-you (answers a message that you sent to this address)" in said
 
     more = maildir.parent / "more.eml"
     more.write_bytes(sent(7).data)
