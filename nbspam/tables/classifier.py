@@ -283,10 +283,7 @@ def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estim
             tuple(names[v] for v in each.of),
             tuple(names[v] for v in each.given),
             tuple(values[v] for v in variables),
-            each.counts,
-            each.probability,
-            each.mean,
-            each.variance,
+            *(each.counts, each.probability, each.mean, each.variance),
         )
 
 

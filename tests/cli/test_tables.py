@@ -318,19 +318,6 @@ def test_cells_that_count_nothing_are_refused(table, model, texts, tmp_path, nam
     assert complains(result, 2, "--discretise", "numbers as they are")
 
 
-def test_a_row_of_thousands_of_words_is_explained(table, model, tmp_path):
-    """Step by step, but not in one matrix of all steps."""
-    rng = np.random.default_rng(0)
-    names = [f"w{i}" for i in range(1500)]
-    rows = [",".join(map(str, [*rng.poisson(0.1, 1500).tolist(), i % 2])) for i in range(6)]
-    (tmp_path / "wide.csv").write_text("\n".join([",".join([*names, "y"]), *rows]))
-    out = trained(table, tmp_path / "wide.csv", "multinomial")
-    assert "  … and 1,480 more columns\nlearned y" in out
-    values = json.loads(table.out("explain", "--json", "-n", "2000", stdin=rows[0].encode()))
-    shares = [row["contribution"] for row in values["tokens"]]
-    assert values["constant"] + sum(shares) == pytest.approx(values["score"])
-
-
 # ---- tables of texts on the command line: columns that a model remembers, names ----
 
 TICKETS = (
