@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _TEACHERS = 8  # models that learn in parallel; they mostly wait for the disk
 _HELD = 16  # users' models that are open
-_PATIENCE = 30.0  # seconds for another process that writes a model; a client waits for a minute
 _GATHERED = 0.02  # seconds in which records come together before they are learned
 _PAUSE = 1.0  # seconds between attempts, and between reports
 _MOST_SAID = 10  # failures that are remembered
@@ -231,7 +230,6 @@ class Teacher:
     def _learned(self, lessons: Sequence[ToldLesson], user: str) -> list[Outcome]:
         """Learn lessons of one model, and put them on disk; raises NbspamError and OSError."""
         model = self._models(user)
-        model.patience = _PATIENCE
         early: list[Outcome] = []
         if self._has_users:
             while not (os.path.exists(model.path) or lessons[0].item.told):

@@ -18,9 +18,8 @@ from maildirs import news
 from nbspam.classifier.training import learn_items
 from nbspam.decision import cutoffs
 from nbspam.delivery.maildir import maildir_entries
-from nbspam.disk import locked
 from nbspam.errors import InputError, ModelFileError
-from nbspam.server import judge, lessons
+from nbspam.server import judge
 from nbspam.server.judge import BatchJudge, Judge, UserCounts, known_as, user_folder_name
 from nbspam.server.lessons import TaughtModels, Teacher
 from nbspam.server.metrics import ServerTally
@@ -339,9 +338,6 @@ async def test_sent_mail_is_read_until_it_is_learned(site, tmp_path, monkeypatch
     teacher = Teacher(TaughtModels(str(site), str(tmp_path)), True, newly_sent)
     with pytest.raises(ModelFileError, match="no space"):
         await teacher.teach(SPAM, "spam", "ann")
-    monkeypatch.setattr(lessons, "_PATIENCE", 0.1)
-    with locked(str(site)), pytest.raises(ModelFileError, match="locked by another process"):
-        await Teacher(TaughtModels(str(site), None)).teach(SPAM, "spam")
     for _ in range(2):
         await teacher.teach(SPAM, "spam", "ann")
     teacher.end()
