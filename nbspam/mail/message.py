@@ -5,6 +5,7 @@ raises.  Errors in a message are noted in a field of defects, which are evidence
 """
 
 import re
+from binascii import unhexlify
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -171,7 +172,7 @@ class _MessageReader:
         if urls:
             if len(urls) > self.limits.urls:
                 urls = [urls[i] for i in spread_indices(urls, self.limits.urls)]
-            fields.append(Field("url", b"\n".join(urls)))
+            fields.append(Field("url", _decoded_links(urls)))
         fields = self.bounded(fields)
         for origin, words in (("html", facts), ("defect", self.defects)):
             if words:
@@ -230,6 +231,7 @@ class _MessageReader:
 # Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
+_CODED_BYTE = re.compile(rb"%([0-9A-Fa-f]{2})")
 # Signs behind which Chinese and Japanese text goes on without a blank, such as 。 and ，.
 _WIDE_SIGN = re.compile(rb"\xe3\x80[\x80-\x9f]|\xef\xbc[\x81-\x8f\x9a-\xa0]")
 # Words that are compared between alternatives: of scripts that have words, and the characters of
@@ -290,6 +292,15 @@ def links_of(text: bytes) -> list[bytes]:
     """Return the links in a text; those that begin with www. only if there are no others."""
     links = _LINK.findall(text) or _BARE_LINK.findall(text)
     return [each if each.isascii() else _WIDE_SIGN.split(each, 1)[0] for each in links]
+
+
+def _decoded_links(urls: Iterable[bytes]) -> bytes:
+    """Return links, a line each, as browsers read them: %41 is the letter A."""
+    joined = b"\n".join(urls)
+    if joined.find(b"%") < 0:
+        return joined
+    decoded = _CODED_BYTE.sub(lambda byte: unhexlify(byte[1]), joined)
+    return decoded.decode("utf-8", "replace").encode()
 
 
 # --- signs ------------------------------------------------------------------------------------

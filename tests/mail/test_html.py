@@ -49,7 +49,7 @@ def test_links_and_titles_are_kept_apart_whatever_is_in_them():
     tags = (f"<a href='{link}' title='{title}'>" for link, title in zip("aBc", "Def", strict=True))
     html = read(b"".join(tag.encode() for tag in tags) + b"<img src='G&amp;amp;\0\nh' alt='I\0'>")
 
-    assert html.urls == [b"a", b"b", b"c", b"g&amp;\xef\xbf\xbd h"]
+    assert html.urls == [b"a", b"b", b"c", b"g&amp;\xef\xbf\xbdh"]
     assert html.alt.split() == [b"d", b"e", b"f", b"i\xef\xbf\xbd"]
 
 
@@ -82,6 +82,7 @@ def test_hidden_text_is_kept_apart_and_told_unless_it_is_a_title_or_an_option():
     ("<p style='background:URL( \"Y\" ) top, url(z)'>", [b' "y" \nz']),
     ("<table background=a style='background:url(b)'>", [b"a\nb"]),
     ("<svg><a xlink:href=x><text>1</text></a></svg><button formaction=y>", [b"x", b"y"]),
+    ("<a href='a&Tab;b\n c'></a><form class='a\nb' action='d&#10;\te'>", [b"ab c", b"de"]),
 ])  # fmt: skip
 def test_links_come_in_order_and_once(html, urls):
     assert read(html.encode()).urls == urls

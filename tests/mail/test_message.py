@@ -430,7 +430,7 @@ def test_headers_end_where_reading_line_by_line_ends_them(pieces):
 
 
 def test_the_text_of_html_stands_where_the_html_stood():
-    html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.example\n"
+    html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.ex%61mple\n"
     plain = (b"\none http://b.example\n", b"\nthree http://e.example\n")
     parts = (plain[0], html, plain[1], html.replace(b"two", b"four"))
     message = parse_message(MIXED + b"".join(b"--b\n" + part for part in parts))
