@@ -26,7 +26,7 @@ from nbspam.workers import Workers
 if TYPE_CHECKING:
     from nbspam.models.describing import Distribution
 
-_CHUNK = 1024  # rows
+_CHUNK, _CHUNK_CELLS = 1024, 1 << 21  # rows, and their cells
 COLUMN = "column"  # the variable that tells which column a count was made in
 _STEPS = 256  # of an explanation, computed at a time; each is a row as wide as the table
 
@@ -58,9 +58,9 @@ class TableClassifier(verdicts.AnyClassifier):
 
     def chunks(self, inputs: Iterable[Record], jobs: Workers = 1) -> Iterator[list[Record]]:
         """Yield the rows in chunks; a process works on one chunk at a time."""
-        stream = iter(inputs)
-        while chunk := list(islice(stream, _CHUNK)):
-            yield chunk
+        for first in (stream := iter(inputs)):
+            n_rows = min(_CHUNK, _CHUNK_CELLS // max(1, len(first.cells)))
+            yield [first, *islice(stream, max(n_rows - 1, 0))]
 
     def judge(self, inputs: Sequence[Record]) -> verdicts.JudgedChunk:
         """Return the answers to one chunk of rows, without `shift`."""

@@ -177,6 +177,11 @@ def test_two_rows_of_one_name_get_their_own_answers(classifier, jobs):
     assert [first.verdict, second, third.verdict] == list(classifier.classify(twins()))
 
 
+def test_fewer_rows_are_judged_at_a_time_if_they_are_wide(classifier, monkeypatch):
+    monkeypatch.setattr("nbspam.tables.classifier._CHUNK_CELLS", 50)
+    assert [*map(len, classifier.chunks(melons()))] == [5, 5, 5, 2]
+
+
 def test_shares_add_up_to_the_score_and_factors_multiply_to_the_joint_probability(classifier):
     for row in melons():
         explained = classifier.explain(row)
