@@ -110,7 +110,8 @@ class Proxy:
         self.n_lines = self.n_bytes = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def _accept(self):
         with suppress(OSError):
@@ -161,6 +162,8 @@ class Proxy:
         server.close()
 
     def close(self):
+        self._end(self._listener)
+        self._accepting.join(PATIENCE)  # it would accept on what has the descriptor next
         self._listener.close()
 
 

@@ -101,8 +101,7 @@ class CommandGroup(click.Group):
         if cmd_name not in self._module_of:
             return None
         module = import_module(f"nbspam.cli.{self._module_of[cmd_name]}")
-        command = getattr(module, f"{self.prefix}{cmd_name}_command")
-        assert isinstance(command, click.Command)
+        command: click.Command = getattr(module, f"{self.prefix}{cmd_name}_command")
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

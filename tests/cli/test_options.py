@@ -259,7 +259,7 @@ def test_many_stated_paths_take_no_time_squared(nbspam, model, tmp_path, monkeyp
 def test_at_a_terminal_it_says_that_it_waits_for_one_end(trained, command, typed, printed):
     typing, terminal = pty.openpty()
     os.write(typing, typed + b"\x04")
-    status, out, err = run_nbspam(command, stdin=terminal, timeout=9)
+    status, out, err = run_nbspam(command, stdin=terminal)
 
     why = "-" if command == "filter" else "no SOURCE"
     assert err.startswith(f"nbspam: {why}: reading from this terminal; end with Ctrl-D\n")

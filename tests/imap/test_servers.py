@@ -213,8 +213,8 @@ def test_garbled_answers_change_nothing(garbled, server, new_box, nbspam):
     fill(box)
     before = sum(box.learned())
     proxy.garbled = garbled
-    url = server.url(port=proxy.port)
-    assert complains(nbspam("sort", "-m", box.model, url), 1, "127.0.0.1")
+    found = nbspam("sort", "-m", box.model, server.url(port=proxy.port))
+    assert complains(found, 1, "127.0.0.1")
     proxy.close()
     assert_sorted(box, box.sort().learned, before)
 
