@@ -209,9 +209,8 @@ def main() -> NoReturn:
     os.set_blocking(1, True)  # otherwise results would end where their reader is slow
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  open to the end
     status = exit_status(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # full, which is reported
-            stream.flush()
+    with suppress(OSError):  # full, which is reported
+        sys.stdout.flush()
     # All files are closed.  Freeing memory object by object takes longer than a verdict.
     os._exit(status)
 
