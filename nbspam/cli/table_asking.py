@@ -450,14 +450,15 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
     """Return a distribution as rows of cells: a column for each class, or a single one."""
     from nbspam.tables.classifier import matrix_of
 
-    classes, labels, numbers = matrix_of(each, target)
-    head = [each.title, *(printing.clipped(name, _LABEL) for name in classes)]
+    matrix = matrix_of(each, target)
+    head = [each.title, *(printing.clipped(name, _LABEL) for name in matrix.classes)]
+    numbers = matrix.numbers
     if "probability" in numbers:
-        lines = zip(labels, numbers["probability"], numbers["count"], strict=True)
+        lines = zip(matrix.labels, numbers["probability"], numbers["count"], strict=True)
         return [head, *([label, *map(_share, p, n)] for label, p, n in lines)]
     rows = [head]
     of_density = numbers["count"], numbers["mean"], numbers["standard_deviation"]
-    for label, n, mean, deviation in zip(labels, *of_density, strict=True):
+    for label, n, mean, deviation in zip(matrix.labels, *of_density, strict=True):
         given = f" | {label}" if label else ""
         rows.append([f"rows{given}", *map(printing.readable_number, n)])
         rows.append([f"mean{given}", *map(_number, mean)])

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from unicodedata import normalize
 
 from nbspam.errors import library_error
@@ -30,17 +30,17 @@ def parquet_rows(
     path: for error messages.
     """
     with _opened(path, stream) as file:
-        columns, id_column, is_text, class_names = _pick(file.schema_arrow, wanted)
+        picked = _pick(file.schema_arrow, wanted)
         names = file.schema_arrow.names
-        named = (*columns.text, columns.label, id_column)
+        named = (*picked.columns.text, picked.columns.label, picked.id)
         read = list(dict.fromkeys(name for name in named if name is not None))
         check_distinct(name for name in names if name in read)
-        listener.table(names, columns)
+        listener.table(names, picked.columns)
         for batch in _batches(file, stream, read):
-            texts = [batch.column(name).to_pylist() for name in columns.text]
-            labels = _words(batch, columns.label, class_names)
-            row_names = _words(batch, id_column)
-            yield from map(TextRow, labels, _data(texts), row_names, repeat(is_text))
+            texts = [batch.column(name).to_pylist() for name in picked.columns.text]
+            labels = _words(batch, picked.columns.label, picked.class_names)
+            row_names = _words(batch, picked.id)
+            yield from map(TextRow, labels, _data(texts), row_names, repeat(picked.is_text))
 
 
 def parquet_cells(
@@ -107,13 +107,17 @@ def _batches(file: Any, stream: BinaryIO, names: Sequence[str]) -> Iterator[Any]
         yield batch
 
 
-def _pick(
-    schema: Any, wanted: files.NamedColumns
-) -> tuple[files.TextColumns, str | None, bool, Sequence[str]]:
-    """Return the columns of messages and classes, and of names; raises ValueError.
+class _Picked(NamedTuple):
+    """The columns that are read."""
 
-    Behind them are whether messages are texts, and the names of the classes 0, 1, ....
-    """
+    columns: files.TextColumns
+    id: str | None
+    is_text: bool
+    class_names: Sequence[str] = ()  # of the numbers 0, 1, ... in the column of classes
+
+
+def _pick(schema: Any, wanted: files.NamedColumns) -> _Picked:
+    """Return the columns of messages, classes and names; raises ValueError."""
     from pyarrow.types import is_nested
 
     names = schema.names
@@ -136,7 +140,7 @@ def _pick(
     own = None if places.id is None else names[places.id]
     columns = files.TextColumns(tuple(names[at] for at in places.text), label)
     id_column = own or (_NAME if has_names else None)
-    return columns, id_column, not n_mails, _class_names(schema.metadata, label)
+    return _Picked(columns, id_column, not n_mails, _class_names(schema.metadata, label))
 
 
 def _class_names(metadata: dict[bytes, bytes] | None, label: str | None) -> Sequence[str]:

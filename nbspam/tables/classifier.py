@@ -58,7 +58,8 @@ class TableClassifier(verdicts.AnyClassifier):
 
     def chunks(self, inputs: Iterable[Record], jobs: Workers = 1) -> Iterator[list[Record]]:
         """Yield the rows in chunks; a process works on one chunk at a time."""
-        for first in (stream := iter(inputs)):
+        stream = iter(inputs)
+        for first in stream:
             n_rows = min(_CHUNK, _CHUNK_CELLS // max(1, len(first.cells)))
             yield [first, *islice(stream, max(n_rows - 1, 0))]
 
@@ -283,7 +284,10 @@ def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estim
             tuple(names[v] for v in each.of),
             tuple(names[v] for v in each.given),
             tuple(values[v] for v in variables),
-            *(each.counts, each.probability, each.mean, each.variance),
+            each.counts,
+            each.probability,
+            each.mean,
+            each.variance,
         )
 
 
@@ -316,13 +320,19 @@ def estimate_rows(each: Estimated) -> Iterator[dict[str, Any]]:
         }
 
 
-def matrix_of(
-    each: Estimated, target: str
-) -> tuple[tuple[str, ...], Iterator[str], dict[str, list[list[float]]]]:
-    """Return a distribution as columns of classes, labels of rows, and `numbers` as matrices.
+class Matrix(NamedTuple):
+    """A distribution with a row for each combination of values and a column for each class.
 
     If the class is not among the variables, or is the only one, there is a single column.
     """
+
+    classes: tuple[str, ...]
+    labels: tuple[str, ...]  # of the rows: "value | given value"
+    numbers: dict[str, list[list[float]]]  # see `Estimated.numbers`
+
+
+def matrix_of(each: Estimated, target: str) -> Matrix:
+    """Return a distribution as a matrix, for people to look at."""
     is_density = each.probability is None
     variables = each.given if is_density else (*each.given, *each.of)
     classes: tuple[str, ...] = ("",)
@@ -337,7 +347,7 @@ def matrix_of(
         return cells
 
     numbers = {name: by_class(array) for name, array in each.numbers.items()}
-    return classes, _labels(each, axis), numbers
+    return Matrix(classes, tuple(_labels(each, axis)), numbers)
 
 
 def _labels(each: Estimated, axis: int) -> Iterator[str]:
