@@ -16,8 +16,8 @@ from nbspam.errors import library_error
 from nbspam.sources import files
 from nbspam.sources.rows import TextRow, as_cell, check_distinct, named_places, no_text_column
 
-_ROWS = 64  # that are in memory at a time, if they
-_BATCH = 1 << 28  # cannot have more bytes of texts in a column
+_ROWS = 64  # that are in memory at a time
+_BATCH = 1 << 28  # bytes that their texts in a column may have; else there are fewer
 _BUFFER = 1 << 20  # bytes read ahead of each column
 _NAME = "name"  # the column of names, if nobody names one
 
