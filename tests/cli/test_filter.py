@@ -89,6 +89,11 @@ def test_on_any_failure_the_message_passes_unchanged_but_at_a_terminal_none_is_t
         assert (found, out, bool(err)) == (status, SPAM.decode(), True)
         found = nbspam("filter", *arguments, "--tempfail", stdin=SPAM)
         assert found[:2] == (75, SPAM.decode())
+    data = bytearray(trained.read_bytes())
+    data[len(data) // 2] ^= 1
+    trained.write_bytes(data)
+    found, out, err = nbspam("filter", stdin=SPAM)
+    assert (found, out, "damaged" in err) == (1, SPAM.decode(), True)
     monkeypatch.setattr("nbspam.cli.output.at_terminal", lambda: True)
     done = nbspam("filter", "message.eml", stdin=SPAM)
     assert complains(done, 2, "the message comes by standard input")
