@@ -40,7 +40,7 @@ _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank of HTML a space.
 _PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
-_LOWER, _BREAKS = bytes(range(256)).lower(), b"\t\n\r"  # a link goes on behind these
+_LOWER, _BREAKS, _SPACE = bytes(range(256)).lower(), b"\t\n\r", ord(" ")
 _LINK_FIRST = re.compile(
     rb'((?:a|img) (href|src))="([^"]*+)"'
     # Idle attributes, as below.  For `|(?!)` see `headers`.
@@ -325,9 +325,11 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
             deciding[key] = _unescape(value.replace(b"&nbsp;", _HARD_SPACE))  # no blank in CSS
         if key in _TELLING and value:
             values[key] = _unescape(value)
-    if not _LINKS.isdisjoint(values) and any(byte in written for byte in _BREAKS):
+    if any(key in _LINKS and _SPACE in value for key, value in values.items()):
+        # A link goes on behind what breaks it.
         unbroken = dict(_ATTRIBUTE.findall(written.translate(_LOWER, _BREAKS)))
-        values |= {key: _unescape(unbroken[key]) for key in _LINKS & unbroken.keys()}
+        for key in values.keys() & unbroken.keys() & _LINKS:
+            values[key] = _unescape(unbroken[key])
     if b"href" in deciding:
         deciding[b"href"] = b""
     if (style := deciding.get(b"style")) and style.find(b"url(") >= 0:
@@ -402,7 +404,10 @@ def _read_new(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
             return _read_once(written)
     first, name, link, title = match.groups()
     rest = first + written[match.end() :]
-    values = {name: _unescape(link.translate(_LOWER, _BREAKS))} if link else {}
+    plain = link.translate(_PLAIN)
+    if _SPACE in plain:
+        plain = link.translate(_LOWER, _BREAKS)
+    values = {name: _unescape(plain)} if plain else {}
     if title:
         values[b"alt"] = _unescape(title.translate(_PLAIN))
     tag = _KNOWN.get(rest)
