@@ -30,7 +30,8 @@ def copy_message(
     message; returns the pieces to write instead.  If it fails, the message is copied first,
     and then NbspamErrors and OSErrors are raised again; others become NbspamErrors.
     """
-    beginning, size, whole = list[bytes](), 0, False
+    beginning: list[bytes] = []
+    size, whole = 0, False
     failure: Exception | None = None
     try:
         # Read all of it before writing: the program at both ends may write before it reads.
