@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -273,12 +273,14 @@ def network_of_tokens(
 
 def _distinct(names: Sequence[str]) -> list[str]:
     """Return the names with a number appended to repetitions and to the name of the class."""
-    taken, distinct = {_CLASS}, []
+    given, taken, distinct = set(names), {_CLASS}, []
     for name in names:
-        numbered = (f"{name}#{n}" for n in count(2))
-        free = (each for each in chain([name], numbered) if each not in taken)
-        distinct.append(next(each for each in free if each == name or each not in names))
-        taken.add(distinct[-1])
+        own, n = name, 1
+        while own in taken or (n > 1 and own in given):
+            n += 1
+            own = f"{name}#{n}"
+        taken.add(own)
+        distinct.append(own)
     return distinct
 
 
