@@ -48,6 +48,7 @@ def table_train_command(
     nbspam table train iris.csv --target species --model tan
     """
     from nbspam.store.open import check_no_filter
+    from nbspam.tables.schema import schema_to_dict
     from nbspam.tables.training import table_settings, train_table
 
     if not output.is_named("model_path"):
@@ -71,7 +72,7 @@ def table_train_command(
     facts = {"model": model_path, "kept": kept, "kind": classifier.name, **facts}
     kinds = (f"  {line}" for line in output.columns_text(classifier.schema))
     learned = f"learned {settings.target} by {classifier.name}{by}; model in {model_path}"
-    facts["columns"] = classifier.to_state()["columns"]
+    facts["columns"] = schema_to_dict(classifier.schema)["columns"]
     output.echo_result(as_json, facts, f"read {read}", *kinds, learned)
 
 
