@@ -29,6 +29,7 @@ from nbspam.sources.items import Item, SourceOptions
 if TYPE_CHECKING:
     from nbspam.classifier.training import TrainingResult
     from nbspam.counts.shards import CountedShard
+    from nbspam.counts.table import CountTable
     from nbspam.models.em import EMReport, Step
     from nbspam.verdicts import Skipped
     from nbspam.workers import Workers
@@ -147,17 +148,9 @@ def items_for_em(
 
 def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print how many messages were read and how many tokens were learned."""
-    from nbspam.tokens.definition import Token, reference_key
-
     table = learned.classifier.table
     n_docs = output.class_counts_of(table.classes, table.class_count)
-    wrapped = reference_key(Token("mime", b"x-spam-type"))
-    n_wrapped = int(table.document_frequency[table.vocabulary.keys == wrapped].sum())
-    if 10 * n_wrapped > min(table.class_count):
-        output.warn(
-            f"train: reports of SpamAssassin around {amount_text(n_wrapped, 'messages')}, so that"
-            " spam without one is missed; take them off by `spamassassin -d`, and train again"
-        )
+    _warn_of_reports(table)
     facts = {
         "model": model_path,
         "kept": kept,
@@ -180,6 +173,19 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
         *([f"learned {sent.in_words}"] if sent else []),
         f"learned {amount_text(len(table.vocabulary), 'tokens')}; model in {model_path}",
     )
+
+
+def _warn_of_reports(table: "CountTable") -> None:
+    """Warn if much of the mail stands in reports of SpamAssassin: they are learned, not it."""
+    from nbspam.tokens.definition import Token, reference_key
+
+    wrapped = reference_key(Token("mime", b"x-spam-type"))
+    n_wrapped = int(table.document_frequency[table.vocabulary.keys == wrapped].sum())
+    if 10 * n_wrapped > min(table.class_count):
+        output.warn(
+            f"train: reports of SpamAssassin around {amount_text(n_wrapped, 'messages')}, so that"
+            " spam without one is missed; take them off by `spamassassin -d`, and train again"
+        )
 
 
 def rounds_json(steps: "Iterable[Step]") -> dict[str, object]:
