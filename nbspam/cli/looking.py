@@ -134,9 +134,9 @@ def words_command(model_path: str, number: int, tokens: bool, as_json: bool) -> 
     """Print the words that speak most strongly for each class.
 
     The columns are the weight of the token (its log-odds against the other classes, in
-    nats; with more than two, before large ones are limited), its count in both classes,
-    or in the class and in all others, and the token.  Runs of characters, which repeat the
-    evidence of words, are left out without --tokens.
+    nats), its count in both classes, or in the class and in all others, and the token.
+    With more than two classes verdicts limit large weights; here they have no limit.  Runs
+    of characters, which repeat the evidence of words, are left out without --tokens.
 
     \b
     nbspam words -n 10

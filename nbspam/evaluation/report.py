@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _WIDTH = 80
-LABEL_WIDTH, _REPORT_WIDTH = 20, 39  # longer class names are cut; and in the report of classes
+LABEL_WIDTH = 20  # longer class names are cut
+_REPORT_WIDTH = 39  # the same in the classification report
 N_CONFUSIONS = 10  # most frequent errors shown where the confusion matrix is too wide
 _SHORT = 8  # columns of a class name at least in the matrix of many classes
 N_SHARES = 10  # with more classes, their shares are not shown

@@ -40,6 +40,7 @@ _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
 # For bytes.translate: lower case, as tokens will be, and every blank of HTML a space.
 _PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
+# The same for links, from which browsers drop line ends and tabs.
 _LOWER, _BREAKS, _SPACE = bytes(range(256)).lower(), b"\t\n\r", ord(" ")
 _LINK_FIRST = re.compile(
     rb'((?:a|img) (href|src))="([^"]*+)"'

@@ -46,7 +46,7 @@ _LOOKS_LIKE = ((b"base64", _BASE64_FIRST), (b"quoted-printable", _QUOTED_BYTE))
 _PLAIN = (b"", b"7bit", b"8bit", b"binary")
 _ENCODINGS = frozenset((*_PLAIN, b"base64", b"quoted-printable", *headers.UUENCODE))
 _SOFT_BREAK = re.compile(rb"(?<!\n--) \n(?!>) ?")  # of RFC 3676, with DelSp=yes
-# A line that a header on content follows; perhaps behind another line.
+# A line that a header on content follows, at once or behind one other line.
 _LIKELY_BOUNDARY = re.compile(rb"\n--(.*)\n(?=(?:.+\n)?(?i:content-))")
 _NO_HEAD = ""  # of a part beyond a limit, all of which is read as text
 _MAX_READINGS = 16  # of parts in a second way, and of winmail.dat; 512 KB count as one more
