@@ -544,24 +544,30 @@ class Connection(asyncio.BufferedProtocol):
 # ---- the words of a verdict for mail systems ----
 
 MOST_REPORTED = 20  # tokens in a report, at most
+# Above the rules of a report: Postal, say, reads on from the dashes, as SpamAssassin prints them.
+_COLUMNS = f" pts rule name              description\n---- {'-' * 22} {'-' * 50}"
 
 
-def rules(judgement: Judgement) -> list[str]:
-    """Return the names of rules that other filters would have found true."""
-    label = judgement.verdict.label
-    return [bayes_rule(judgement.verdict), f"NBSPAM_{label.upper()}"]
+def rules(judgement: Judgement) -> list[tuple[str, float, str]]:
+    """Return the rules that other filters would have found true: name, points, description."""
+    verdict, points = judgement.verdict, score_of(judgement.verdict, judgement.rule)
+    return [
+        (bayes_rule(verdict), 0.0, "Range of the probability of spam"),
+        (f"NBSPAM_{verdict.label.upper()}", points, "Verdict of nbspam"),
+    ]
 
 
 def report(judgement: Judgement) -> str:
-    """Return a readable report: the verdict, and the strongest tokens if they were asked for."""
-    verdict = judgement.verdict
-    lines = [
-        f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",
-        f"{score_of(verdict, judgement.rule):.1f} points, {REQUIRED:.1f} required",
-    ]
+    """Return a readable report: the verdict, the strongest tokens if asked for, the rules."""
+    verdict, found_true = judgement.verdict, rules(judgement)
+    points = sum(points for _, points, _ in found_true)
+    lines = [f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}"]
     lines += filter(None, (judgement.listed, judgement.lack))
     if judgement.explanation is not None:
         found = judgement.explanation.strongest(MOST_REPORTED)
         lines += ["", "  nats  token"] * bool(found)
         lines += [f"{each.contribution:+6.1f}  {printable(each.token)}" for each in found]
-    return "\r\n".join(lines) + "\r\n"
+    total = f"({points:.1f} points, {REQUIRED:.1f} required)"
+    lines += ["", f"Content analysis details:   {total}", "", _COLUMNS]
+    lines += [f"{points:4.1f} {name:22} BODY: {text}" for name, points, text in found_true]
+    return "\n".join(lines) + "\n"

@@ -266,20 +266,16 @@ class RspamdConnection(HttpConnection):
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
         points = round(score_of(judgement.verdict, judgement.rule), 3)
-        bayes, own = connection.rules(judgement)
         spam = judgement.verdict.posterior["spam"]
         symbols = {
             name: {
                 "name": name,
-                "score": score,
-                "metric_score": score,
+                "score": round(score, 3),
+                "metric_score": round(score, 3),
                 "description": description,
                 "options": [f"{spam:.4%}"],
             }
-            for name, score, description in (
-                (own, points, "Verdict of nbspam"),
-                (bayes, 0.0, "Range of the probability of spam"),
-            )
+            for name, score, description in connection.rules(judgement)
         }
         self.say(
             {

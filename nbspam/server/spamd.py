@@ -62,7 +62,7 @@ class Request(NamedTuple):
 def parse_head(head: bytes) -> Request:
     """Return the request in its head, without the empty line; raises RequestError."""
     first, *lines = head.split(b"\n")
-    match = _LINE.match(first.rstrip(b"\r"))
+    match = _LINE.match(first.rstrip())
     if match is None:
         raise RequestError(Status.PROTOCOL, _NO_REQUEST)
     command = match[1].decode()
@@ -304,8 +304,8 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
     points = 0.0 if judgement is None else score_of(judgement.verdict, judgement.rule)
     if request.is_rspamd:
         action = "add header" if spam else "no action"
-        names = [] if judgement is None else connection.rules(judgement)
-        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name in names[:1])
+        rules = [] if judgement is None else connection.rules(judgement)
+        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name, points, _ in rules)
         return [
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
             f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
@@ -316,7 +316,8 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
     has_spam = not rewrites or request.version >= (1, 3)
     length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
-    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}\r\n"
+    end = "\r\n" if has_length or has_spam else ""  # spamd before 1.2 had neither, nor this
+    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}{end}"
     return [head.encode(), *body]
 
 
@@ -327,7 +328,7 @@ def _body(
         return []
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
-        return [(",".join(connection.rules(judgement)) + end).encode()]
+        return [(",".join(name for name, _, _ in connection.rules(judgement)) + end).encode()]
     if request.command in _REWRITING:
         pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
         if request.command == "PROCESS":

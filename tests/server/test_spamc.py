@@ -20,7 +20,7 @@ MARKED = (
     + re.escape(SPAM)
 )
 BY_HAND = rb"X-Nbspam: ham, .*\nX-Spam-Status: No, (?s:.*)" + re.escape(HAM)
-REPORT = rb"(?s)\d+\.\d/5\.0\nspam, probability of spam 0\.9.*\r\n  \+\d\.\d  \S[^\r]*\r\n.*"
+REPORT = rb"(?s)\d+\.\d/5\.0\nspam, probability of spam 0\.9.*\n  \+\d\.\d  \S[^\n]*\n.*"
 ENVELOPE = b"MAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n%s.\nQUIT\n"
 VERSION = rb"(?s)SpamAssassin Client version 4.*"
 LESSON = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
