@@ -112,10 +112,10 @@ class HttpConnection(connection.Connection):
         if len(self.headers) >= self.desk.limits.head_lines:
             raise connection.TroubleError("malformed", "too many headers")
         field = name.decode("latin-1").lower()
-        if field == "host" and field in self.headers:
-            raise connection.TroubleError("malformed", "two hosts")
         text = value.rstrip(b" \t").decode("utf-8", "replace")  # the parser leaves blanks there
-        if field == "rcpt" and field in self.headers:  # a header for each recipient
+        # Each recipient has a header; and two hosts, of which rspamd's proxy sends one, are no
+        # host of the page's.
+        if field in ("rcpt", "host") and field in self.headers:
             text = f"{self.headers[field]},{text}"
         self.headers[field] = text
 
@@ -209,6 +209,7 @@ _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/f
 _CHECKED = {"/checkv2", "/symbols", "/check"}
 _POSTED = {"/explain", "/relabel", *_LESSONS}
 _ENCODINGS = {"compression", "content-encoding"}  # headers: rspamd's, and HTTP's
+_ELSEWHERE = {"shm", "file"}  # headers that say where the message is, instead of a body
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
 # The answer where there is no message, as rspamd gives it, or where one passes unjudged.
@@ -240,6 +241,9 @@ class RspamdConnection(HttpConnection):
             self.reject(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
         elif path in _POSTED | _CHECKED and _ENCODINGS & self.headers.keys():
             error = "Compression is not known here; send the message as it is"
+            self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
+        elif path in _CHECKED and not self.size and _ELSEWHERE & self.headers.keys():
+            error = "Shm and File are not known here; send the message in the body"
             self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
             self.say(_UNJUDGED)

@@ -147,9 +147,9 @@ def wires(it):
     get = f"GET / HTTP/1.1\r\n{host}{cookie}"
     chunked = "Transfer-Encoding: chunked"
     for what, status, request in (
-        ("two Host lines", 400, f"GET / HTTP/1.1\r\nHost: evil.example\r\n{host}{cookie}\r\n"),
-        ("two Host lines, ours first", 400, f"{get}Host: evil.example\r\n\r\n"),
-        ("our Host twice", 400, f"{get}{host}\r\n"),
+        ("two Host lines", 403, f"GET / HTTP/1.1\r\nHost: evil.example\r\n{host}{cookie}\r\n"),
+        ("two Host lines, ours first", 403, f"{get}Host: evil.example\r\n\r\n"),
+        ("our Host twice", 403, f"{get}{host}\r\n"),
         ("another site in the address", 403, get.replace(" /", f" {EVIL}/", 1) + "\r\n"),
         ("a user in the address", 403, get.replace(" /", f" {EVIL}@{it.host}/", 1) + "\r\n"),
         ("ours as a user", 403, get.replace(" /", f" http://{it.host}@evil.example/", 1) + "\r\n"),
