@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import inputs, options, output
-from nbspam.cli.frame import subcommand, titled
+from nbspam.cli.frame import at_home, subcommand, titled
 from nbspam.cli.training_options import columns_options, table_training_options, training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text, display_width, left
-from nbspam.settings import SettingsChoices, TableChoices, decisions_made
+from nbspam.settings import SettingsChoices, TableChoices, decisions_made, first_is_text
 
 if TYPE_CHECKING:
     from nbspam.evaluation.choosing import Compared, Comparison
@@ -93,7 +93,11 @@ def compare_command(
     _check_against(form, decisions_made(training), "multinomial", "bernoulli")
     output.check_page(form.report)
     several = [training, *(_parsed(_training, text) for text in form.others)]
-    items = corpus.items()
+    _, items = first_is_text(corpus.items())
+    heard = corpus.reading.listener
+    is_of_table = isinstance(heard, inputs.TableListener) and heard.has_heard
+    if is_of_table and len({way.preset == "mail" for way in several}) > 1:
+        raise UsageError("--against: --preset mail says how tables are read; give it to all ways")
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
     _show(compared, _spelt(_training, decisions_made(training)), corpus.sources, form)
@@ -210,7 +214,7 @@ def _table_training(
 def _parsed(command: click.Command, text: str) -> Any:
     """Return the result of a command for a string of its options; raises UsageError."""
     try:
-        context = command.make_context("--against", shlex.split(text))
+        context = command.make_context("--against", [*map(at_home, shlex.split(text))])
     except (ValueError, click.UsageError) as error:
         wrong = options.reason(error) if isinstance(error, click.UsageError) else str(error)
         raise UsageError(

@@ -107,6 +107,7 @@ cluster gone -k 2 --assignments --json --trace | --trace and --assignments --jso
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option
 compare $FOLDER --against "'" | give options of `nbspam train`
+compare $TEXTS --against '--preset mail' | --preset mail says how tables are read; give it to all
 compare $FOLDER --against stray | give options of `nbspam train`
 compare $FOLDER --against --help | give options of `nbspam train`
 compare $FOLDER --against --pairs --online --cv 2 | --cv and --online: two ways to judge
