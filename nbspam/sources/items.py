@@ -263,14 +263,14 @@ def _items_of(path: str, label: str | None, options: SourceOptions) -> Iterator[
             same = (r for r in rows if r.data == item.data and bool(r.label) == bool(item.label))
             item = item._replace(copy=sum(1 for _ in same))
         items = iter([item])
-    elif options.keeps_missing and not files.is_url(path) and not os.path.exists(path):
-        items = iter([Item(path, label)])
-    elif files.is_folder(path):
-        items = _folder_items(path, label, options)
-    elif options.keeps_missing:
-        items = _whatever_readable(path, label, options)
     else:
-        items = _file_items(path, label, options)
+        of_file = _whatever_readable if options.keeps_missing else _file_items
+        try:
+            items = (_folder_items if files.is_folder(path) else of_file)(path, label, options)
+        except InputError as error:
+            if not options.keeps_missing:
+                raise
+            items = iter([Item(path, label, problem=str(error))])
     first = next(items, None)
     if first is None:
         raise EmptyError(f"{path}: no messages found; give mail, an mbox, a table or a folder")

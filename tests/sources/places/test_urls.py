@@ -216,6 +216,8 @@ def test_what_is_not_there_is_named(path, nbspam, trained):
     url = uploaded(TREE) + path
     said = f"{url}: no such file or folder; check the URL"
     assert complains(nbspam("classify", url), 1, said)
+    if not path.endswith("/"):  # the URL of a file, for which `predict` prints a line
+        assert nbspam("predict", url, url)[:2] == (1, "\n\n")
 
 
 def test_unknown_schemes_and_missing_packages_are_named(monkeypatch, nbspam, trained):
