@@ -11,7 +11,7 @@ from nbspam.cli.frame import Decorator, subcommand, titled
 from nbspam.cli.training_options import training_options
 from nbspam.errors import UsageError
 from nbspam.printing import amount_text
-from nbspam.settings import SettingsChoices, decisions_made, option_name
+from nbspam.settings import SettingsChoices, as_learned, decisions_made, option_name
 
 if TYPE_CHECKING:
     from nbspam.evaluation.choosing import TradeOff, Tuning
@@ -359,6 +359,7 @@ def tune_command(
 
     classifier = of_tokens(model_path, inputs.loaded_model(model_path))
     check_tunable(classifier.classes)
+    corpus = corpus._replace(reading=as_learned(corpus.reading, classifier.settings))
     settings, items = corpus.knowing_sent_mail(classifier.settings), corpus.items()
     derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     trial = judge_folds(items, settings, cv, seed, jobs)

@@ -159,12 +159,13 @@ def test_texts_are_called_texts_and_many_classes_lack_only_the_numbers_of_two(
     assert {name for name in NAMES if answer[name] is not None} == NAMES - OF_TWO_CLASSES
     assert set(answer["intervals"]) == VARYING - OF_TWO_CLASSES
 
-    table.write_text("label,text\n" + "".join(f"ham,lunch {n}\nspam,pills {n}\n" for n in "abc"))
-
-    assert nbspam("train", table)[1].startswith("read 6 texts (3 ham, 3 spam)")
+    table.write_text("kind,words\n" + "".join(f"ham,lunch {n}\nspam,pills {n}\n" for n in "abc"))
+    named = "--label-column", "kind", "--text-column", "words"
+    assert nbspam("train", table, *named)[1].startswith("read 6 texts (3 ham, 3 spam)")
     assert "trained\t6 texts (3 ham, 3 spam)" in nbspam("info")[1]
     assert nbspam("tune", table, "--cv", 3)[1].startswith("6 texts; a miss costs 1")
-    assert "6 texts, 3 folds" in nbspam("compare", table, "--cv", 3, "--against", "--pairs")[1]
+    compare = "compare", table, *named, "--cv", 3, "--against", "--pairs"
+    assert "6 texts, 3 folds" in nbspam(*compare)[1]
 
 
 def test_a_model_is_not_praised_for_what_it_learned(nbspam, judged, some, mails, model):
