@@ -150,7 +150,7 @@ class CompleteSources(tuple[str, ...]):
 
 
 # Parameters that name what is read, besides SOURCE; paths: of --unlabelled, named: of --label.
-_MORE_TO_READ = ("files0_from", "sent", "paths", "test", "spam", "ham", "named")
+_MORE_TO_READ = ("corpus", "files0_from", "sent", "paths", "test", "spam", "ham", "named")
 
 
 def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ...]:

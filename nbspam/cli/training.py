@@ -386,4 +386,5 @@ def lazy_command(
     learned = inputs.LabelledSources((corpus,), reading, inputs.NO_LABELS)
     bounds = Bounds(vocabulary=vocabulary)
     classifier = learn_sources(learned, training, jobs, bounds=bounds).classifier
+    reading = reading._replace(label_column=None)  # judged rows need no classes
     return print_answers(inputs.asked_of(classifier, sources, reading, decision), jobs, as_json)

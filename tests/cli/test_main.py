@@ -176,6 +176,11 @@ def test_a_table_of_any_name_is_one_if_its_columns_are_named(mark, nbspam, model
     counts = {row.split("\t")[3]: row.split("\t")[1:3] for row in shown[:3]}
     assert counts == {"gold": ["1", "0"], "oak": ["1", "2"], "token": ["b", "others"]}
     assert nbspam.out("classify", tmp_path / "t.txt", columns[0], "words").count("\n") == 3
+    (tmp_path / "new.csv").write_text("words\noak\n")  # which needs no classes
+    lazy = nbspam(
+        "lazy", tmp_path / "t.txt", tmp_path / "new.csv", *columns, "--weighting", "presence"
+    )
+    assert lazy == nbspam("classify", tmp_path / "new.csv")
     said = nbspam("train", tmp_path / "t.txt", *columns[:3], "other")[2]
     assert said.endswith("t.txt: no column 'other'; there are: kind, words\n")
 

@@ -20,7 +20,7 @@ from nbspam.cli.main import COMMAND_GROUPS, COMMANDS, TABLE_COMMANDS, TABLE_GROU
 from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
 from nbspam.store.open import load_tokens as load
-from support import SPAM, complains, run_nbspam, write_files
+from support import LIHANG, SPAM, complains, run_nbspam, write_files
 
 
 def test_a_word_becomes_a_value():
@@ -147,6 +147,8 @@ def test_paths_may_be_below_home_if_there_is_any(nbspam, trained, config, monkey
     assert nbspam("update", "--label=spam=~/new.eml")[1] == "already known 1\n"
     assert nbspam("explain", "-q", "--report=~/page.html", "~/new.eml")[0] == 0
     assert trained.with_name("page.html").exists()
+    within = "table", "compare", LIHANG, "--target", "Y", "--against", "--structure ~/no"
+    assert complains(nbspam(*within, "-q"), 1, f"{trained.with_name('no')}: No such file")
     config.unlink()
     for name in ("HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name)
@@ -423,6 +425,7 @@ def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
         "unlearn - --sent -",
         "eval - --test -",
         "table classify - -",
+        "lazy - -",
         "table train - --unlabelled - --target y",
     ]:
         said = "nbspam: -: standard input is given twice; give it once"
