@@ -43,6 +43,7 @@ MAIL = "What becomes of mail"
 
 # Options that do nothing without another one, and that one.
 _AT_PATH = "a socket at a PATH"
+_WRITING = "--spamd or --milter ADDRESS"
 _NEEDS = {
     "socket_mode": _AT_PATH,
     "socket_group": _AT_PATH,
@@ -50,6 +51,8 @@ _NEEDS = {
     "allow_tell": "--spamd ADDRESS",
     "report_teaches": "--allow-tell",
     "password_file": "--http ADDRESS",
+    "subject_tag": _WRITING,
+    "bogosity": _WRITING,
     "reject_above": "--milter ADDRESS",
     "quarantine_above": "--milter ADDRESS",
 }
@@ -301,9 +304,12 @@ def _check_used(values: dict[str, Any], listeners: "Listeners") -> None:
     """Raise UsageError for an option that no socket uses."""
     from nbspam.server.choices import listened
 
-    there = {f"--{name} ADDRESS" for name, _ in listeners.sockets}
+    protocols = {name for name, _ in listeners.sockets}
+    there = {f"--{name} ADDRESS" for name in protocols}
     if values["allow_tell"]:
         there.add("--allow-tell")
+    if protocols & {"spamd", "milter"}:
+        there.add(_WRITING)
     if any(listened(each).path for _, each in listeners.sockets):
         there.add(_AT_PATH)
     for option, need in _NEEDS.items():

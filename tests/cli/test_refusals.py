@@ -406,6 +406,8 @@ def test_wrong_options_are_refused(nbspam, trained, tmp_path, monkeypatch):
         ("--http 0 --quarantine-above .9", 2, "--quarantine-above: for --milter ADDRESS; give it"),
         ("--http 0 --allow-tell", 2, "--allow-tell: for --spamd ADDRESS; give it, too"),
         (f"--spamd 0 --password-file {__file__}", 2, no_http),
+        ("--http 0 --subject-tag X", 2, "--subject-tag: for --spamd or --milter ADDRESS; give it"),
+        ("--http 0 --bogosity", 2, "--bogosity: for --spamd or --milter ADDRESS; give it, too"),
         ("--spamd 0 --socket-mode 600", 2, "--socket-mode: for a socket at a PATH; give it, too"),
         ("--spamd 0 --socket-group x", 2, "--socket-group: for a socket at a PATH; give it, too"),
         ("--milter 0 --when-busy wait", 2, "--when-busy"),
