@@ -371,7 +371,7 @@ def tune_command(
         output.echo_json(_tuning_json(tuning))
         return
     click.echo(_tuning_text(tuning, classifier.noun))
-    click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
+    output.echo_summary(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
 
 
 def _tuning_text(tuning: "Tuning", noun: str) -> str:

@@ -228,7 +228,8 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
     out = nbspam.out(*arguments)
     assert "by the costs" in out
     assert " on held-out mail\n" in out
-    assert "--save keeps them" in out
+    shown, keeps, _ = out.partition("--save keeps them in the model\n")
+    assert (nbspam.out(*arguments, "-q"), bool(keeps)) == (shown, True)
     assert max(map(len, out.splitlines())) <= 80
     assert trained.read_bytes() == before
 
