@@ -213,7 +213,7 @@ _ELSEWHERE = {"shm", "file"}  # headers that say where the message is, instead o
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
 # The answer where there is no message, as rspamd gives it, or where one passes unjudged.
-_UNJUDGED = {
+_UNJUDGED: dict[str, Any] = {
     "is_skipped": False,
     "score": 0.0,
     "required_score": REQUIRED,
@@ -246,7 +246,7 @@ class RspamdConnection(HttpConnection):
             error = "Shm and File are not known here; send the message in the body"
             self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
         elif path in _CHECKED and not self.size:
-            self.say(_UNJUDGED)
+            self.say_verdict(_UNJUDGED)
         elif path in _POSTED and not self.size:
             self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
         elif path in _CHECKED or path == "/explain":
@@ -281,23 +281,19 @@ class RspamdConnection(HttpConnection):
             }
             for name, score, description in connection.rules(judgement)
         }
-        self.say(
+        headers = {
+            name: {"value": value, "order": 0}
+            for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
+        }
+        self.say_verdict(
             {
-                "is_skipped": False,
+                **_UNJUDGED,
                 "score": points,
-                "required_score": REQUIRED,
                 "action": _ACTION[judgement.verdict.label],
                 "thresholds": {"add header": REQUIRED},
                 "symbols": symbols,
-                "messages": {},
                 "message-id": identifier or "undef",
-                "milter": {
-                    "add_headers": {
-                        name: {"value": value, "order": 0}
-                        for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
-                    },
-                    "remove_headers": dict.fromkeys(names_of(_WANTED), 0),
-                },
+                "milter": {"add_headers": headers, **_UNJUDGED["milter"]},
             }
         )
 
@@ -367,13 +363,21 @@ class RspamdConnection(HttpConnection):
         """Answer with a status, or let the message pass."""
         asks = self.url.lower().startswith((b"/check", b"/symbols"))
         if kind in {"busy", "late"} and self.desk.choices.passes and asks:
-            self.say({**_UNJUDGED, "is_skipped": True})
+            self.say_verdict({**_UNJUDGED, "is_skipped": True})
             return
         super().refuse(kind, why)
 
     def fail(self, status: HTTPStatus, why: str) -> None:
         """Answer with an error in JSON, and in the status line: rspamc shows nothing else."""
         self.send(status, readable_json({"error": why}).encode(), _JSON, why=why)
+
+    def say_verdict(self, verdict: dict[str, Any]) -> None:
+        """Answer with a verdict; to /check (ZoneMTA's) and /symbols in the older form, too."""
+        if b"/checkv2" not in self.url.lower():
+            names = ("is_skipped", "score", "required_score", "action")
+            older = {"is_spam": verdict["action"] == _ACTION["spam"], **verdict["symbols"]}
+            verdict = {"default": {name: verdict[name] for name in names} | older, **verdict}
+        self.say(verdict)
 
     def say(self, values: dict[str, Any]) -> None:
         """Answer with JSON."""

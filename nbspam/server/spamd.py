@@ -241,6 +241,8 @@ class SpamdConnection(connection.Connection):
             raise RequestError(Status.UNAVAILABLE, why)
         lesson = lesson_of(request, self.desk.choices.reports_teach)
         if lesson is None:
+            why = "a TELL that is not for local alone teaches only with --report-teaches"
+            self.note_trouble("forbidden", why)
             self._write_done("")
             return
         label, done = lesson
@@ -315,10 +317,9 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
     has_spam = not rewrites or request.version >= (1, 3)
-    length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
-    end = "\r\n" if has_length or has_spam else ""  # spamd before 1.2 had neither, nor this
-    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}{end}"
-    return [head.encode(), *body]
+    head = [f"Content-length: {sum(map(len, body))}\r\n"] * has_length + [line] * has_spam
+    end = "\r\n" * bool(head)  # before 1.2 the message follows the first line
+    return ["".join(["SPAMD/1.1 0 EX_OK\r\n", *head, end]).encode(), *body]
 
 
 def _body(

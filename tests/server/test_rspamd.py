@@ -38,6 +38,10 @@ def test_a_verdict_in_the_words_of_rspamd():
         assert (status, found["is_skipped"], found["action"]) == (200, False, "add header")
         assert (found["score"], found["required_score"]) == (7.197, 5.0)
         assert found["thresholds"] == {"add header": 5.0}
+        kept = ("is_skipped", "score", "required_score", "action")
+        older = {"is_spam": True, **{name: found[name] for name in kept}, **found["symbols"]}
+        assert found.get("default", older) == older  # as rspamd 3.4 answers, but to /checkv2
+        assert ("default" in found) == ("v2" not in path.lower())
         assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
         facts = {"name", "score", "metric_score", "description", "options"}
         assert set(found["symbols"]["NBSPAM_SPAM"]) == facts

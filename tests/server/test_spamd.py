@@ -249,6 +249,7 @@ async def test_a_lesson_is_told_once_and_taken_back_and_reports_teach_if_wanted(
     kinds = ("learned", "known", "moved", "unlearned")
     taught = [2, 2, 2, 1] if reports_teach else [1, 2, 1, 1]
     assert [at.tally.total(f"lesson {kind}") for kind in kinds] == taught
+    assert at.tally.total("trouble forbidden") == (1 if reports_teach else 3)  # and logged
 
 
 # ---- trouble ----
