@@ -388,7 +388,10 @@ def _lines(start: int, end: int, columns: int, size: int) -> str:
 
 
 def round_values(low: float, high: float) -> Iterator[float]:
-    """Yield about four round values between two."""
+    """Yield about four round values between two; the value itself if they are equal."""
+    if low == high:
+        yield low
+        return
     step = 10.0 ** np.floor(np.log10((high - low) / 3))
     for factor in (5, 2, 1):
         if (high - low) / (step * factor) >= 3:

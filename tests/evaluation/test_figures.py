@@ -469,6 +469,8 @@ def test_ticks_differ_where_numbers_are_huge_and_names_do_not_cover_each_other()
     alike = ElementTree.fromstring(pictures.curves_figure("bytes", [curves[0]] * 9))
     names = [float(text.get("y")) for text in alike.iter("text") if text.text == "a"]
     assert names == [7 + 12 * k for k in range(9)]  # none covers another
+    # To a number as huge as the time in nanoseconds, a deviation of 1 adds nothing.
+    assert "1.7e+18" in pictures.curves_figure("ns", [pictures.Curve("a", 1.0, 1.7e18, 1.0)])
 
 
 def test_pictures_are_refused_where_there_is_nothing_to_draw(nbspam, tmp_path):
