@@ -97,7 +97,9 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
             f"got an array of shape {labels.shape} instead"
         )
     is_float = labels.dtype.kind == "f"
-    if None in each or (~np.isfinite(labels) if is_float else labels != labels).any():
+    # In pandas a missing value compares with nothing.
+    has_gaps = y.isna().any() if hasattr(y, "isna") else None in each
+    if has_gaps or (~np.isfinite(labels) if is_float else labels != labels).any():
         raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
     if is_float and (labels != np.floor(labels)).any():
         raise DataError(

@@ -405,6 +405,8 @@ def test_labels_of_which_some_are_no_names_are_refused(label):
 def test_a_missing_value_of_a_frame_may_be_no_number():
     learnt = GaussianNB().fit(frame([[0, 1], [1, 0], [NA, 1]], "a", "b"), [0, 0, 1])
     assert learnt.value_count_.tolist() == [[2, 2], [0, 1]]
+    with pytest.raises(DataError, match="Input y contains NaN"):
+        GaussianNB().fit(ROWS, frame([True, NA]))
 
 
 @pytest.mark.parametrize("Class", COLUMN_MODELS)
