@@ -237,11 +237,12 @@ class TableChoices(NamedTuple):
 
 
 def decisions_made(choices: SettingsChoices | TableChoices) -> dict[str, Any]:
-    """Return the decisions that were made, by name; those in numpy's types as plain values.
+    """Return the decisions that were made, by name; arrays and lists as tuples of plain values.
 
     Raises UsageError.
     """
     values = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in choices._asdict().items()}
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     for name in ("preset", "model"):  # which are looked up
         if not isinstance(values.get(name), str | None):
             raise UsageError(f"{name}: {values[name]!r} is not a name; give one")

@@ -1,6 +1,7 @@
 """From choices to settings: the defaults, what changes them, and what is refused."""
 
 import click
+import numpy as np
 import pytest
 
 import nbspam as library
@@ -225,6 +226,9 @@ def test_table_settings_keep_what_was_chosen_and_default_the_rest():
     assert (settings.target, settings.model, settings.discretise) == ("y", "spode", "width")
     assert settings.parameters == {"alpha": 2.0, "parent": "x"}
     assert table_settings(SettingsChoices(), TableChoices("y")).model is None
+    for prior in ((0.3, 0.7), [0.3, 0.7], np.array([0.3, 0.7])):
+        settings = table_settings(SettingsChoices(class_prior=prior), TableChoices("y"))
+        assert settings.parameters == {"class_prior": (0.3, 0.7)}
 
 
 @pytest.mark.parametrize(
