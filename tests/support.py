@@ -38,6 +38,7 @@ from nbspam.models.graphs import topological_order
 from nbspam.models.pairs import PairModel
 from nbspam.sources.items import Item
 from nbspam.tokens.tokenizer import batch_vocabulary
+from nbspam.verdicts import joint_of_log_odds
 
 ROOT = Path(__file__).parent.parent
 CORPORA = ROOT / "corpora"
@@ -377,14 +378,12 @@ def count_batch(batch, labels, weighting, classes=None):
 
 def trial_of(y, score, fold=None, rule=None, **options):
     """Return a trial of ham and spam with these log-odds of spam."""
-    score = np.asarray(score, np.float64)
-    joint = np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
     options.setdefault("prior", np.array([0.5, 0.5]))
     options.setdefault("names", tuple(f"m{n}" for n in range(len(score))))
     return Trial(
         ("ham", "spam"),
         np.asarray(y),
-        joint,
+        joint_of_log_odds(np.asarray(score)),
         default_rule(("ham", "spam"), calibrated=True) if rule is None else rule,
         np.zeros(len(score), np.int64) if fold is None else np.asarray(fold),
         **options,

@@ -27,13 +27,6 @@ def how(model, features=60, **more):
     return replace(PRESETS["mail"], combine=False, model=model, max_features=features, **more)
 
 
-def test_the_tokens_that_tell_most_are_chosen(corpus):
-    classifier = train_features(corpus, how("aode"))
-    plain = pruned_table(corpus.table(np.arange(len(corpus.y)), "presence"), max_features=60)
-    assert classifier.table.vocabulary.keys.tolist() == plain.vocabulary.keys.tolist()
-    assert len(train_features(corpus, how("aode", min_df=20)).table.vocabulary) <= 60
-
-
 def test_a_fold_chooses_from_its_own_documents_alone(corpus):
     rest, of = np.arange(0, len(corpus.y), 2), np.arange(1, len(corpus.y), 2)
     table = pruned_table(corpus.table(rest, "presence"), max_features=60)

@@ -161,17 +161,6 @@ def test_counts_after_any_sequence_are_those_of_counting_at_once(name, moves):
             assert learner.answer(document).tolist() == expected.tolist()
 
 
-def test_a_learner_leaves_the_classifier_it_began_with_as_it_was():
-    classifier = BASES["combined"]
-    before = plain(classifier.table), classifier.fit.correction.tolist()
-    learner = Learner(classifier.table, classifier.fit, classifier.settings)
-    document = document_of("a b c", classifier.table)
-    learner.learn(document, None, 0)
-
-    assert (plain(classifier.table), classifier.fit.correction.tolist()) == before
-    assert plain(learner.table) != before[0]
-
-
 @pytest.mark.parametrize("laid_over", [overlay, uncopied_overlay])
 @pytest.mark.parametrize("name", HOW)
 @examples(60)

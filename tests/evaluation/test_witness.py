@@ -12,7 +12,7 @@ from nbspam.settings import PRESETS, SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import rows_given
 from nbspam.tables.training import TableSettings, read_table, train_table
-from nbspam.verdicts import Evidence, Verdict
+from nbspam.verdicts import Evidence, Verdict, joint_of_log_odds
 from support import texts
 
 
@@ -25,11 +25,6 @@ def said(nats):
     return lambda place, towards, against: ((Evidence(f"{place}", nats, "text", (1.0, 1.0)),), 0.5)
 
 
-def joint_of(score):
-    score = np.asarray(score, np.float64)
-    return np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
-
-
 def test_the_worst_of_each_class_are_kept_whatever_their_order_and_by_how_many_they_are_heard():
     rng = np.random.default_rng(0)
     score, y = rng.normal(0, 3, 500), rng.integers(0, 2, 500)
@@ -37,7 +32,7 @@ def test_the_worst_of_each_class_are_kept_whatever_their_order_and_by_how_many_t
     for rows in np.array_split(rng.permutation(500), 9):
         part = Witness()
         for each in (witness, part):
-            each.hear(rows, y[rows], joint_of(score[rows]), said(1.0))
+            each.hear(rows, y[rows], joint_of_log_odds(score[rows]), said(1.0))
         joined.join(part)
 
     lead = np.where(y == 1, -score, score)
@@ -93,7 +88,7 @@ def test_single_answers_and_messages_that_are_gone_have_no_reasons():
         return said(1.0)(place, towards, against)
 
     witness = Witness()
-    witness.hear(np.arange(4), np.zeros(4, np.int64), joint_of(np.zeros(4)), reasons)
+    witness.hear(np.arange(4), np.zeros(4, np.int64), joint_of_log_odds(np.zeros(4)), reasons)
     assert witness.reasons.keys() == {1, 2, 3}
 
 
@@ -198,14 +193,14 @@ def test_of_many_answers_only_those_among_the_worst_so_far_are_explained():
         return said(1.0)(place, towards, against)
 
     for row in range(2000):
-        witness.hear(np.array([row]), y[[row]], joint_of(score[[row]]), reasons)
+        witness.hear(np.array([row]), y[[row]], joint_of_log_odds(score[[row]]), reasons)
     assert N_KEPT < len(asked) < 200
     assert witness.reasons.keys() == set(np.argsort(-score)[:N_KEPT].tolist())
     assert len(asked) == len(set(asked))
 
 
 def test_of_equally_bad_answers_the_first_are_kept():
-    witness = Witness()
+    witness, joint = Witness(), joint_of_log_odds(np.ones(60))
     for rows in np.array_split(np.random.default_rng(0).permutation(60), 7):
-        witness.hear(rows, np.zeros(len(rows), np.int64), joint_of(np.ones(len(rows))), said(1.0))
+        witness.hear(rows, np.zeros(len(rows), np.int64), joint[rows], said(1.0))
     assert witness.reasons.keys() == {*range(N_KEPT)}
