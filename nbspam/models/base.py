@@ -449,9 +449,7 @@ class Estimator(Scored):
         learnt = [each._learnt() for each in both]
         shapes = {tuple(n.shape[1:] for n in each.sums.values()) for each in learnt}
         levels = {tuple(getattr(each, "levels_", ())) for each in both}
-        named = {
-            tuple(each.feature_names_in_) for each in both if hasattr(each, "feature_names_in_")
-        }
+        named = {tuple(getattr(each, "feature_names_in_", ())) for each in both} - {()}
         if len(both) < 2 or max(map(len, (shapes, levels, named))) > 1:
             raise DataError(
                 f"{self._at('merge')}: {other!r} is of another kind, or has other columns or"
