@@ -22,8 +22,9 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from math import hypot
+from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -355,6 +356,9 @@ _MAX_SIDE = 2000  # pixels
 _MAX_WORDS = 2000  # of a page, that are looked for in its picture
 _LEAST_CONTRAST = 25  # of 255 shades of grey
 _WORD = re.compile(r"\w\S*")
+_LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]++")  # such as Arabic and Hebrew
+# At the end of a line; for a minus there pdfium has other signs.
+_HYPHEN = re.compile("(?:[\x02\ufffe]|\u2010\r?\n)(?=(\\w))")
 
 
 def _read_pdf(data: bytes) -> Document:
@@ -380,7 +384,8 @@ def _read_pdf(data: bytes) -> Document:
                 page = file[number]
             text_page = page.get_textpage()
             if number >= _PAGES_WITH_PICTURES:
-                texts.append(text_page.get_text_bounded())
+                text = text_page.get_text_range()
+                texts.append(_whole_words(_letters(text_page) if _LEFTWARD.search(text) else text))
             else:
                 scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
                 picture = page.render(scale=scale, grayscale=True).to_pil()
@@ -422,15 +427,38 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
         dark, light = cast("tuple[int, int]", shades)
         return light - dark >= _LEAST_CONTRAST
 
-    letters = range(text_page.count_chars())
-    text = "".join(chr(raw.FPDFText_GetUnicode(text_page.raw, i)) for i in letters)
+    text = _letters(text_page)
     words = islice(_WORD.finditer(text), _MAX_WORDS)
     hidden = [word.span() for word in words if not is_shown(word.start(), word.end() - 1)]
-    if not hidden:
-        return text_page.get_text_bounded(), ""
     ends = [0, *chain.from_iterable(hidden), len(text)]
     shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
-    return shown, " ".join(text[start:end] for start, end in hidden)
+    return _whole_words(shown), _whole_words(" ".join(text[start:end] for start, end in hidden))
+
+
+def _letters(text_page: Any) -> str:
+    """Return the text of a page, of as many letters as pdfium has; no word runs backwards."""
+    from pypdfium2 import raw
+
+    codes = (raw.FPDFText_GetUnicode(text_page.raw, i) for i in range(text_page.count_chars()))
+
+    def in_order(word: re.Match[str]) -> str:
+        # Letters in one box are a ligature, which pdfium turns round with the word.
+        placed = zip(map(text_page.get_charbox, range(*word.span())), word[0], strict=True)
+        glyphs = [
+            (box, "".join(letter for _, letter in same))
+            for box, same in groupby(placed, itemgetter(0))
+        ]
+        if glyphs[0][0] < glyphs[-1][0]:
+            return "".join(letters for _, letters in reversed(glyphs))
+        return "".join(letters[::-1] for _, letters in glyphs)
+
+    return _LEFTWARD.sub(in_order, "".join(map(chr, codes)))
+
+
+def _whole_words(text: str) -> str:
+    """Return the text of a page without the hyphens that cut words at the ends of lines."""
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _HYPHEN.sub(lambda found: "" if found[1].islower() else "-", text)
 
 
 def _links_of_page(file: Any, page: Any) -> Iterator[str]:

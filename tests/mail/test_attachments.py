@@ -399,6 +399,28 @@ def test_text_that_a_page_does_not_show_is_hidden(operators, hidden):
     assert ("attached-hidden" in found.facts) == bool(hidden)
 
 
+TO_UNICODE = b"4 beginbfchar <41><0635> <42><062d> <43><064a> <44><06440627> endbfchar"
+
+
+@needs_libraries
+@pytest.mark.parametrize(("operators", "word"), [
+    ("(pre-) Tj 0 -20 Td (scription) Tj", "prescription"), ("(X-) Tj 0 -20 Td (Ray) Tj", "X-Ray"),
+    ("(BCBA) Tj", "صحيح"), ("(ADA) Tj", "صلاص"),
+    ("/Span<</ActualText<feff062d>>>BDC (B) Tj EMC (CBA) Tj", "صحيح"),  # as Chromium writes it
+])  # fmt: skip
+def test_the_words_of_a_page_are_whole_and_run_in_the_right_direction(operators, word):
+    data = pdf("", "", f"BT /F1 12 Tf 50 650 Td {operators} ET")
+    data = data.replace(b"[3 0 R]/Count 1", b"[3 0 R 3 0 R 3 0 R]/Count 3")
+    if not word.isascii():
+        cmap = b"6 0 obj<</Length %d>>stream\n%b\nendstream endobj " % (
+            len(TO_UNICODE),
+            TO_UNICODE,
+        )
+        data = data.replace(b"Helvetica", b"Helvetica/ToUnicode 6 0 R")
+        data = data.replace(b"trailer", cmap + b"trailer")
+    assert read_document("pdf", data).text.split() == [word] * 3
+
+
 @needs_libraries
 def test_notes_on_a_page_are_text_of_it():
     note = b"<</Type/Annot/Subtype/FreeText/Rect[50 800 300 820]/DA(/F1 12 Tf)/Contents(noted)>>"
