@@ -83,7 +83,7 @@ _SAME = {
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
 }
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso", "tar"))
-_OFFICE = {b"word": "docx", b"xl": "xlsx", b"ppt": "pptx", b"content.xml": "odf"}
+_OFFICE = {b"word": "docx", b"ppt": "pptx", b"xl": "xlsx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
 NEED_NO_END = frozenset(("rtf", *_OFFICE.values()))
 DOCUMENTS = frozenset(("pdf", "rtf", "docx", "xlsx", "pptx", "odf", "ole", *IMAGES))

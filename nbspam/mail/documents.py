@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, product
 from math import hypot
 from operator import itemgetter
 from threading import Lock, Timer
@@ -243,7 +243,7 @@ _NO_MARKUP = re.compile(
 _SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an attribute
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
-    rb"(?=</?(?:w:(?:p|tc|tab|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
+    rb"(?=</?(?:w:(?:p|tc|p?tab|sym|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
     rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|(?:c:)?[fv])[\s/>])"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
@@ -252,6 +252,12 @@ _NO_TEXT = re.compile(
     rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f\b[^<>]*+>[^<\"&]*+</(?:c:)?f>)|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
+# Codes of fields, and formulas with texts.  Their results are shown.
+_CODES = (
+    re.compile(rb"<w:instrText\b[^<>]*+>(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)([^<]*+)"),
+    re.compile(rb'<f\b[^<>]*+>(?=[^<]*["&])([^<]*+)</f>\s*+<v>(?=[^<])'),
+)
+_LINK_IN_CODE = re.compile(r"(?:[a-zA-Z]{3,9}://|mailto:|www\.)[^\s\"]{3,2000}")
 # Of the header before a file (APPNOTE 6.3.9): method and size, and the lengths before the data.
 _ZIP_FILE = re.compile(b"PK\3\4.{4}(..).{8}(.{4}).{4}(..)(..)", re.DOTALL)
 _TARGET = re.compile(rb'(?:Target|xlink:href)="([a-zA-Z]{3,9}:[^"]{1,2000})"')
@@ -264,12 +270,14 @@ def _read_office(data: bytes) -> Document:
             return Document("", [], ("encrypted",))
         targets = b"\n".join(chain.from_iterable(map(_TARGET.findall, parts.values())))
         links = html.unescape(targets.decode("utf-8", "replace")).split()
+        codes = _take_out_codes(parts)
+        links += _LINK_IN_CODE.findall(codes)
         titles = _text_of_xml(parts.pop(_TITLES, b""))
         split = list(split_office(parts))
         texts = "\n".join(_text_of_xml(shown) for shown, _ in split)
         hidden = "\n".join(_text_of_xml(xml) for _, xml in split)
         facts.update(facts_of_hidden(hidden))
-        read = [Document(texts, links, tuple(facts), f"{hidden}\n{titles}")]
+        read = [Document(texts, links, tuple(facts), f"{hidden}\n{titles}\n{codes}")]
         for names, most, read_file in (
             (_PICTURES, _MAX_PICTURE, _read_image),
             (_PAGES, _PIECE, _read_page),
@@ -329,6 +337,19 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], set[str]]:
     return parts, facts
 
 
+def _take_out_codes(parts: dict[str, bytes]) -> str:
+    """Take the codes that their results stand for out of the XML of parts, and return them."""
+    codes: list[bytes] = []
+
+    def take_out(code: re.Match[bytes]) -> bytes:
+        codes.append(code[1])
+        return b""
+
+    for name, pattern in product(parts, _CODES):
+        parts[name] = pattern.sub(take_out, parts[name])
+    return html.unescape(b"\n".join(codes).decode("utf-8", "replace"))
+
+
 def _read_page(data: bytes) -> Document:
     """Return the text of a page, or of a saved page (MHTML), which is a message."""
     from nbspam.mail.html import read_html
@@ -343,6 +364,7 @@ def _read_page(data: bytes) -> Document:
 
 
 def _text_of_xml(xml: bytes) -> str:
+    xml = xml.replace(b"<w:noBreakHyphen/>", b"-")
     text = _TAG.sub(b"", _ENDS.sub(b"\n", _NO_TEXT.sub(b"", xml)))
     return html.unescape(text.decode("utf-8", "replace"))
 

@@ -73,6 +73,9 @@ def split_office(parts: Mapping[str, bytes]) -> Iterator[tuple[bytes, bytes]]:
     for name, xml in parts.items():
         if name.startswith("ppt/notesSlides/"):
             yield b"", xml
+        elif name == "styles.xml" and b"<office:text" in parts.get("content.xml", b""):
+            headers = xml.partition(b"<office:master-styles>")[2]
+            yield _split_by_look(headers, styles, is_slide=False)
         elif not _WITHOUT_OWN_TEXT.fullmatch(name):
             body = xml[max(xml.find(b"<office:body"), 0) :]  # behind its styles
             is_slide = name.startswith("ppt/") or b"<office:presentation>" in body
@@ -101,9 +104,9 @@ def _colour(value: bytes) -> Colour | None:
 # Elements whose text may have a look of its own.  The mark of a paragraph, and how text looked
 # before a change, are among them, so that what they say ends with them.
 _ELEMENTS = (
-    rb"w:(?:tbl|tc|p|r|rPr|[rp]PrChange|txbxContent|del)|p:(?:sld|sp|pic|cxnSp|grpSp|graphicFrame)|a:(?:r|fld)"
+    rb"w:(?:tbl|tc|p|r|rPr|[rp]PrChange|txbxContent|del|moveFrom)|p:(?:sld|sp|pic|cxnSp|grpSp|graphicFrame)|a:(?:r|fld)"
     rb"|text:(?:section|p|h|span|deletion)|table:table(?:-row|-cell)?|presentation:notes"
-    rb"|draw:(?:page|frame|custom-shape)"
+    rb"|draw:(?:page|frame|custom-shape)|style:(?:header|footer)(?:-left|-first)?"
 )
 _TAG = re.compile(
     rb"<(/?)(?:(%b)|(w:(?:vanish|color|sz|shd|highlight|background|[rp]Style|tblStyle)"
@@ -111,6 +114,7 @@ _TAG = re.compile(
 )
 _LOOKS_OF_ELEMENTS: dict[bytes, Change] = {
     b"w:del": {"is_left_out": True},
+    b"w:moveFrom": {"is_left_out": True},
     b"text:deletion": {"is_left_out": True},
     b"presentation:notes": {"is_left_out": True},
     b"w:txbxContent": {"ground": UNKNOWN},
@@ -119,8 +123,9 @@ _LOOKS_OF_ELEMENTS: dict[bytes, Change] = {
 }
 _LEAVES_OUT = {
     *((b"show", b"0"), (b"hidden", b"1"), (b"text:display", b"none")),
-    *((b"table:display", b"false"), (b"presentation:visibility", b"hidden")),
+    *((b"style:display", b"false"), (b"table:display", b"false")),
     *((b"table:visibility", b"collapse"), (b"table:visibility", b"filter")),
+    (b"presentation:visibility", b"hidden"),
 }
 _USES_STYLE = frozenset(
     b"w:rStyle w:pStyle w:tblStyle text:style-name table:style-name draw:style-name".split()
@@ -214,7 +219,7 @@ def _read_styles(xml: bytes) -> dict[bytes, Change]:
 def _change_by_all(xml: bytes) -> Change:
     change: Change = {}
     for is_end, _, tag, attributes in _TAG.findall(xml):
-        if not is_end:
+        if tag and not is_end:
             change |= _change(tag, attributes, {})
     return change
 

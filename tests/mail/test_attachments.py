@@ -82,6 +82,7 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
     (b"<script>saveAs(atob('x'), new Blob)", b"a.html", {"type-other", "script-atob"}),
     (zipped("invoice\u202efdp.exe"), b"a.zip", {"reversed-name"}),
     (zipped("xl/macrosheets/sheet1.xml"), b"a.xlsm", {"type-xlsx", "macros"}),
+    (zipped("ppt/slides/a.xml", "xl/a.xml"), b"a.pptx", {"type-pptx"}),  # with a sheet inside
     (zipped("word/embeddings/oleObject1.bin"), b"a.docx", {"type-docx", "embedded"}),
     (b"{\\rt{\\object{\\*\\objdata 01}}}", b"a.rtf", {"type-rtf", "embedded"}),
     (b"GIF89a %PDF-1.4 /URI", b"a.pdf", {"type-pdf", "pdf-link"}),  # which viewers open
@@ -253,7 +254,8 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
 
 @pytest.mark.parametrize(("name", "xml", "lines"), [
     ("word/document", XML, ["cheap pills & more", "end"]),
-    ("word/document", "<w:t>a<wp:posOffset>12</wp:posOffset>b<w:instrText>PAGE", ["ab", "PAGE"]),
+    ("word/document", "a<wp:posOffset>12</wp:posOffset>b<w:ptab/>c<w:sym/>d", ["ab", "c", "d"]),
+    ("word/document", "<w:t>a<w:noBreakHyphen />b<w:instrText>EQ c", ["a-b", "EQ c"]),
     ("word/document2", "<w:t>a", ["a"]),  # as Word writes it in a browser
     ("xl/worksheets/Sheet", "<v>text", ["text"]),
     ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
@@ -261,7 +263,7 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
     ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
     ("xl/sharedStrings", "<si><t>a</t></si><si><t>b", ["a", "b"]),
     ("xl/worksheets/sheet1", "<c><f>SUM(A1)</f><v>-1.5E-3</v><v>text</v>", ["text"]),
-    ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v>x</v>', [FORMULA, "x"]),
+    ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v></v>', [FORMULA]),
     ("xl/comments/comment1", "<t>a", ["a"]),
     ("xl/drawings/drawing1", "<xdr:col>1</xdr:col><row>2</row><a:t>a", ["a"]),
     ("ppt/charts/chart1", "<c:f>A!$B$1</c:f><c:v>a</c:v><c:v>4.3</c:v><c:v>b</c:v>", ["a", "b"]),
@@ -292,10 +294,15 @@ def test_a_document_may_write_its_xml_in_other_ways(xml, shown, hidden, charset)
     assert (found.text.strip("\n"), found.hidden.strip()) == (shown, hidden)
 
 
-def test_links_behind_the_text_of_office_documents():
-    link = b'<Relationship Target="HTTP://a.example/?a=1&amp;b" TargetMode="External"/>'
-    found = read_document("docx", zipped("word/_rels/document.xml.rels", data=link))
-    assert found.links == ["HTTP://a.example/?a=1&b"]
+@pytest.mark.parametrize(("name", "xml"), [
+    ("word/_rels/a.xml.rels", '<Relationship Target="http://a.example/?a=1&amp;b" Mode="x"/>'),
+    ("word/a.xml", '<w:instrText xml:space="x"> HYPERLINK "http://a.example/?a=1&amp;b" '),
+    ("xl/worksheets/a.xml", '<f>HYPERLINK("http://a.example/?a=1&amp;b","secret")</f><v>x</v>'),
+])  # fmt: skip
+def test_links_behind_the_text_of_office_documents(name, xml):
+    found = read_document("docx", zipped(name, data=xml.encode()))
+    assert (found.links, found.facts) == (["http://a.example/?a=1&b"], ())
+    assert found.text.strip() in ("", "x")
 
 
 @pytest.mark.parametrize("head", [b"", b"Content-Type: text/html; charset=utf-8\n\n"])

@@ -58,6 +58,7 @@ RUN = f"<w:p><w:r><w:rPr>{WHITE}</w:rPr>secret</w:r></w:p>"
     ('<w:p><w:pPr><w:pStyle w:val="Loud"/></w:pPr><w:r>secret</w:r></w:p>', False),
     ("<w:p><w:rPr><w:del/><w:vanish/></w:rPr><w:r>secret</w:r></w:p>", False),
     ("<w:p><w:del><w:r><w:delText>secret</w:delText></w:r></w:del></w:p>", True),
+    ("<w:p><w:moveFrom><w:r>secret</w:r></w:moveFrom></w:p>", True),
     (f"<w:tbl><w:tc>{RUN}</w:tc></w:tbl>", True),
     (f"<w:tbl><w:tc><w:tcPr>{SHADED}</w:tcPr>{RUN}</w:tc></w:tbl>", False),
     (f'<w:tbl><w:tblStyle w:val="Grid"/><w:tc>{RUN}</w:tc></w:tbl>', False),
@@ -243,6 +244,14 @@ def test_hidden_text_of_open_documents(style, xml, is_hidden):
         f'style:parent-style-name="T1"/><office:body>{xml}</office:body>'
     )
     check(read("odf", content=content), is_hidden)
+
+
+@pytest.mark.parametrize(("more", "is_hidden"), [("", False), (' style:display="false"', True)])
+def test_headers_of_texts_are_shown(more, is_hidden):
+    header = f"<style:header{more}><text:p>secret</text:p></style:header>"
+    styles = f"x<office:master-styles><text:p>a</text:p>{header}<text:p>b</text:p>"
+    check(read("odf", styles=styles, content="<office:body><office:text>"), is_hidden)
+    assert not read("odf", styles=styles, content="<office:body>").text.strip()
 
 
 def test_colours_on_slides_of_open_documents_hide_nothing():
