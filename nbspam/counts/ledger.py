@@ -445,20 +445,19 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
 
 def uncopied_sum(table: CountTable, change: CountTable) -> CountTable:
     """Return the same as `overlaid`, for judging only: in `ChangedRows` instead of arrays."""
-    index = {name: k for k, name in enumerate(table.classes)}
+    own = [table.classes.index(name) for name in change.classes]
     class_count = np.array(table.class_count, np.float64)
-    for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
-        class_count[index[name]] += n
+    class_count[own] += change.class_count
+    class_count = np.maximum(class_count, 0)  # faded counts may lack some of the messages
     column = table.vocabulary.columns(change.vocabulary.keys)
     new = np.flatnonzero((column < 0) & (change.document_frequency > 0))
     known = np.flatnonzero(column >= 0)
     known = known[np.argsort(column[known])]
-    by_class = np.zeros((len(column), len(index)))
-    by_class[:, [index[name] for name in change.classes]] = change.feature_count
-    feature_count = _with_rows(table.feature_count, by_class, column[known], known, new)
-    frequency = _with_rows(
-        table.document_frequency, change.document_frequency, column[known], known, new
-    )
+    by_class = np.zeros((len(column), len(class_count)))
+    by_class[:, own] = change.feature_count
+    at = column[known]
+    feature_count = _with_rows(table.feature_count, by_class, at, known, new)
+    frequency = _with_rows(table.document_frequency, change.document_frequency, at, known, new)
     vocabulary: Any = ExtendedVocabulary(table.vocabulary, change.vocabulary.take(new).packed())
     loss = None if table.loss is None else table.loss.appended(len(new))
     return CountTable(table.classes, class_count, vocabulary, feature_count, frequency, loss)
@@ -471,11 +470,13 @@ def _with_rows(
 
     known, new: where the change has both, (n_at,) and (n_new,).
     """
-    # A pruned model has forgotten some of a token's counts.
+    # A pruned model has forgotten some of a token's counts, and a message that is moved by a copy
+    # may leave a class with words that were never counted there.
     values = np.maximum(rows[at].astype(np.float64) + change[known], 0)
+    added = np.maximum(change[new], 0)
     is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
     kind = rows.dtype if is_whole and values.max(initial=0) < 1 << 32 else np.dtype(np.float64)
-    return ChangedRows(rows, change[new].astype(kind), at, values.astype(kind))
+    return ChangedRows(rows, added.astype(kind), at, values.astype(kind))
 
 
 def messages_of_changes(changes: Sequence[LabelChange]) -> Messages:

@@ -169,6 +169,23 @@ def test_a_journal_gives_the_counts_of_the_model_it_will_become(path, start_byte
     assert [words[j] for j in column] == words_of(whole)
 
 
+def test_a_new_word_of_a_forgotten_message_that_is_moved_is_in_its_new_class_only(
+    path, monkeypatch
+):
+    """The copy that moves it has a word that the model does not know: ham has it -1 times."""
+    monkeypatch.setattr(ledger, "MAX_SAMPLE", 1)
+    train_on(MORE, path)
+    model, head = StoredModel(str(path)), b"X-Mailer: omega\n"
+    model.relabel([letter(101, head=head)], "spam", day=DAY)
+    model.learn([letter(1, "spam", head=head)], day=DAY)
+
+    assert os.path.exists(journal_path(str(path)))
+    for each in (model, StoredModel(str(path), served=f"{path}.served")):
+        table = each.classifier().table
+        column = words_of(table).index("mailer:omega")
+        assert table.feature_count[column].tolist() == [0, 2]
+
+
 @pytest.mark.parametrize("preset", ["mail", "many, mail"])
 def test_a_class_is_in_the_models_file_from_its_first_message_on(path, start_bytes, preset):
     path.write_bytes(start_bytes(preset, True))

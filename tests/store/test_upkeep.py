@@ -18,6 +18,7 @@ from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS, Bounds
 from nbspam.sources.items import Item
+from nbspam.store import model as store_model
 from nbspam.store import upkeep
 from nbspam.store.journal import journal_path
 from nbspam.store.merging import merge
@@ -262,7 +263,7 @@ def test_counts_fade_as_fast_in_many_steps_as_in_one(weighting):
     assert table.class_count == pytest.approx(n_docs / 2, rel=0.02, abs=2)
 
 
-def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
+def test_messages_that_have_faded_can_be_unlearned_without_harm(aged, monkeypatch):
     prune_model(aged, PruningRule(min_df=2, half_life=500), NEW)
     StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
     table = StoredModel(aged).whole().table
@@ -274,6 +275,11 @@ def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     assert StoredModel(aged).classifier().lack is not None
     prune_model(aged, PruningRule(half_life=500), NEW + 500)
     assert StoredModel(aged).whole().table.class_count.tolist() == [1, 0]
+    # A server judges before another process has fitted the model again.
+    monkeypatch.setattr(store_model, "_APART", 0)
+    served = StoredModel(aged, served=f"{aged}.served")
+    served.unlearn([item(n, None, b"common old%d" % n) for n in (3, 5)], day=NEW)
+    assert "knows no mail yet" in served.classifier().lack
 
 
 def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
