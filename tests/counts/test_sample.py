@@ -32,10 +32,13 @@ def sampled(parts, weighting=PRESENCE, bits=0, **limits):
     return sampling
 
 
-def digests_of(sampling):
-    nothing = np.empty(0, np.uint64)
-    kept = np.concatenate([nothing, *(part.digests for part in sampling.messages)])
-    return sorted(kept.tolist())
+def by_digest(parts):
+    """Return the classes and keys of messages."""
+    return {
+        digest: (str(part.labels[row]), part.documents.one(row).tokens.tolist())
+        for part in parts
+        for row, digest in enumerate(part.digests.tolist())
+    }
 
 
 @given(
@@ -47,19 +50,21 @@ def digests_of(sampling):
 @examples(30)
 def test_kept_digests_end_in_as_many_zero_bits_as_needed_and_no_more(digests, size, limit, bits):
     parts = [digests[i : i + size] for i in range(0, len(digests), size)]
-    kept = sampled([mail(len(part), digests=part) for part in parts], bits=bits, MAX_SAMPLE=limit)
+    parts = [mail(len(part), digests=part) for part in parts]
+    kept, whole = sampled(parts, bits=bits, MAX_SAMPLE=limit), by_digest(parts)
 
     def ending(zeros):
-        return sorted(digest for digest in digests if digest % 2**zeros == 0)
+        return {digest: whole[digest] for digest in digests if digest % 2**zeros == 0}
 
-    assert digests_of(kept) == ending(kept.bits)
+    assert by_digest(kept.messages) == ending(kept.bits)
     assert len(ending(kept.bits)) <= limit
     assert kept.bits == bits or len(ending(kept.bits - 1)) > limit
 
 
 def test_of_long_messages_and_where_more_than_presence_counts_fewer_are_kept():
     def n_kept(n, n_words, weighting=PRESENCE, **limits):
-        return len(digests_of(sampled([mail(n, n_words)], weighting, ENOUGH=10, **limits)))
+        kept = sampled([mail(n, n_words)], weighting, ENOUGH=10, **limits)
+        return len(by_digest(kept.messages))
 
     assert n_kept(100, 1, MAX_ENTRIES=400) == 100
     assert 10 < n_kept(100, 9, MAX_ENTRIES=400) <= 400 // 9
@@ -82,18 +87,6 @@ def test_the_limits_are_those_that_were_measured(weighting, limit):
     assert sampled([part.take(digests <= limit)], weighting).bits == 0
     assert sampled([part], weighting).bits == 1
     assert ledger.MAX_ENTRIES == 10_000_000
-
-
-def test_a_thinned_sample_keeps_its_messages_words():
-    whole = mail(50)
-    (part,) = sampled([whole], MAX_SAMPLE=20).messages
-    words = {d: whole.documents.one(i).tokens.tolist() for i, d in enumerate(whole.digests)}
-
-    assert 0 < len(part.labels) <= 20
-    for row, digest in enumerate(part.digests):
-        assert part.documents.one(row).tokens.tolist() == words[digest]
-    labels = dict(zip(whole.digests.tolist(), whole.labels.tolist(), strict=True))
-    assert part.labels.tolist() == [labels[digest] for digest in part.digests.tolist()]
 
 
 @pytest.mark.parametrize("with_counts", [True, False])

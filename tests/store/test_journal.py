@@ -208,16 +208,6 @@ def test_changes_that_a_writer_takes_back_disappear(model, journal):
     assert known(model) == [*range(1, 9)]
 
 
-def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
-    learn(model, 1)
-    new = str(tmp_path / "new")
-    save_classifier(new, StoredModel(model).whole())
-    write_journal(new, StoredModel(new)._identity, [])
-
-    assert learn(new, 2).notes == ()
-    assert len(read_journal(new).changes) == 1
-
-
 def test_messages_read_for_another_model_are_not_learned(model):
     """The model is retrained with other settings while messages for it are read."""
     held = StoredModel(model)

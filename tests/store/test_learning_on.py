@@ -145,24 +145,6 @@ def test_however_changes_are_cut_into_calls_disk_and_readers_have_what_memory_ha
     assert found[0] == found[1] == found[2]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
-    """Fits are due among them, and what is learned behind the last one stands in the journal."""
-    items = items_of(NAMES[kind], range(101), astray=0.3)
-    paths = [str(tmp_path / name) for name in ("all", "parallel", "single")]
-    for path in paths:
-        train_on(items_of(NAMES[kind], range(200, 300)), path, SETTINGS[kind])
-    learn(paths[0], items)
-    StoredModel(paths[1]).learn(iter(items), day=DAY, jobs=2)
-    held = StoredModel(paths[2])
-    for each in items:
-        held.learn([each], day=DAY, new_class=True)
-
-    assert read_journal(paths[0]).changes
-    assert len({on_disk(path) for path in paths}) == 1
-
-
 def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypatch):
     """The model's file knows it, so that the journal does not spell it out."""
     path = tmp_path / "m.nbspam"

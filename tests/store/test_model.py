@@ -276,17 +276,6 @@ def test_lessons_are_those_of_the_model_that_a_fit_would_make(tmp_path_factory, 
     assert messages(documents, y) == messages(over_keys, whole.memory.sample_labels)
 
 
-def test_the_base_is_what_was_fitted_last(path):
-    model = StoredModel(str(path), new=PRESETS["mail"])
-    many = [Item("-", "ham", HAM + b"%d\n" % n) for n in range(60)]
-    model.learn([Item("-", "spam", SPAM), *many], day=1)
-    model.learn([Item("-", "ham", HAM + b"later\n")], day=1)
-
-    # A fit is due when a class has grown by a twentieth: at 59 messages, and then at 62.
-    assert model.base.table.class_count.tolist() == [59, 1]
-    assert model.classifier().table.class_count.tolist() == [61, 1]
-
-
 def test_a_copy_on_another_way_is_known_and_another_reading_of_the_same_bytes_is_not(
     nbspam, trained
 ):
