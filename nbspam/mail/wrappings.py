@@ -233,12 +233,16 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
 # --- RTF (1.9.1), and RTF as Outlook compresses it ----------------------------------------------
 #
 # It is text with control words, such as \par, in groups, { and }.  Groups that describe fonts,
-# colours or pictures, and all that begin with \*, hold no text; but links in them count.
+# colours or pictures, and nearly all that begin with \*, hold no text; but links in them count.
 
 _MAX_TOKENS = 50_000
 _TOKEN = re.compile(
-    rb"\\([a-zA-Z]{1,32})(-?\d{1,9})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z'])|([{}])|([^\\{}\r\n]+)"
+    rb"\\([a-zA-Z]{1,32})(-?\d{1,9})? ?|((?:\\'[0-9a-fA-F]{2})++)|\\([^a-zA-Z'])|([{}])"
+    rb"|([^\\{}\r\n]+)"
 )
+# Characters of Unicode, each with one that stands for it.
+_CHARACTERS = re.compile(rb"(?:\\u-?\d{1,9} ?(?:\\'[0-9a-fA-F]{2}|\?))++")
+_CHARACTER = re.compile(rb"u(-?\d++)")
 _LINK = re.compile(rb"[a-zA-Z]{3,9}://[^\s\"]{1,2000}")
 _GROUPS_WITHOUT_TEXT = frozenset(
     b"fonttbl colortbl stylesheet pict objdata themedata colorschememapping datastore generator"
@@ -283,6 +287,7 @@ class _RtfLook(NamedTuple):
     is_in_table: bool = False
     is_row_shaded: bool = False
     is_in_shape: bool = False  # on a ground that is not known
+    is_note: bool = False  # a footnote or a comment, which stands apart
     size: int = 24  # half points
     instead: int = 1  # characters that stand for one of Unicode, where it is not known
 
@@ -374,26 +379,33 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
         elif brace == b"}":
             skipped = 0 if skipped == len(looks) else skipped
             del looks[max(len(looks) - 1, 1) :]
+            more = b"\n" if look.is_note and not looks[-1].is_note else b""
         elif word == b"bin":
             place += max(number, 0)
         elif is_first and (word in _GROUPS_WITHOUT_TEXT or sign == b"*"):
             skipped = skipped or len(looks)
-        elif word == b"shptxt":  # a text box, among the properties of its shape
+        elif word in (b"shptxt", b"dptxbxtext"):  # a text box, among the properties of its shape
             skipped = 0
             looks[-1] = look._replace(is_in_shape=True)
+        elif word in (b"footnote", b"annotation") and skipped in (0, len(looks)):
+            skipped, more = 0, b"\n"
+            looks[-1] = look._replace(is_note=True)
         elif word == b"f":
             looks[-1] = look._replace(page=fonts.get(value) or look.default)
         elif word in _OF_LOOK:
             looks[-1] = look.after(word, value, light)
         elif word == b"u" and not skipped:
             more, charset, left = pack("<H", number & 0xFFFF), UTF_16, look.instead
+            if left == 1 and (run := _CHARACTERS.match(data, match.start())):
+                numbers = map(int, _CHARACTER.findall(run[0]))
+                more, left, place = b"".join(pack("<H", n & 0xFFFF) for n in numbers), 0, run.end()
         elif text is not None:
             links = [b" " + link + b" " for link in _LINK.findall(text)]
             more = b"".join(links) if skipped else text[left:]
             left = 0
         elif code is not None and not skipped:
-            more = bytes.fromhex(code.decode()) if not left else b""
-            left = max(left - 1, 0)
+            characters = bytes.fromhex(code.decode().replace("\\'", ""))
+            more, left = characters[left:], max(left - len(characters), 0)
         elif not skipped:
             more = _WRITTEN.get(word or sign, sign or b"")
         if more:
