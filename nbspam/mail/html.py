@@ -38,6 +38,7 @@ _WORTH_TELLING = frozenset(
 )
 _FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
 _ATTRIBUTE = re.compile(rb' ([^ ][^ =]*+)="([^"]*+)"')
+_DRAWN_LINE = re.compile(rb"<t(?:ext|span)\s(?=[^<>]*?\b(?:[xy]|dy)=)")  # of a drawing
 # For bytes.translate: lower case, as tokens will be, and every blank of HTML a space.
 _PLAIN = bytes.maketrans(b"\t\n\f\r", b"    ").lower()
 # The same for links, from which browsers drop line ends and tabs.
@@ -125,7 +126,8 @@ def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[H
     """
     read, left, size = [], _MAX_TAGS, sum(map(len, documents))
     for number, html in enumerate(documents):
-        found, left = _read_bounded(html, left, size)
+        lines = _DRAWN_LINE.sub(rb"\n\g<0>", html) if number in pages else html
+        found, left = _read_bounded(lines, left, size)
         may_write = number in pages and not found.facts.isdisjoint(("tag-script", "tag-iframe"))
         if may_write and (markup := _decoded(html)):
             found, left = _read_bounded(html + markup, left, size + len(markup))

@@ -199,6 +199,7 @@ def test_a_block_is_shown(attributes):
     # Drawings show their texts.
     ("<svg><mask><text>no</text></mask><clipPath><text>no</svg>a", "a", "no no"),
     ("<svg><title>no</title>no<text>a</text><g>no</g></svg>b", "ab", "no no no"),
+    ("<svg><text y=1>a</text><text x=2>b<tspan dy='1em'>c</tspan><tspan>d", "a b cd", ""),
     ("<svg><defs><text>no</text></defs><foreignObject>a</foreignObject></svg>", "a", "no"),
     ("<svg color=white><text>a<tspan fill=white>no</tspan></text></svg>", "a", "no"),
     ("<svg fill=white><text style=color:black>no<tspan fill=red>a", "a", "no"),
