@@ -242,7 +242,7 @@ _TOKEN = re.compile(
 )
 # Characters of Unicode, each with one that stands for it.
 _CHARACTERS = re.compile(rb"(?:\\u-?\d{1,9} ?(?:\\'[0-9a-fA-F]{2}|\?))++")
-_CHARACTER = re.compile(rb"u(-?\d++)")
+_CHARACTER = re.compile(rb"\\u(-?\d++)")
 _LINK = re.compile(rb"[a-zA-Z]{3,9}://[^\s\"]{1,2000}")
 _GROUPS_WITHOUT_TEXT = frozenset(
     b"fonttbl colortbl stylesheet pict objdata themedata colorschememapping datastore generator"
@@ -257,6 +257,8 @@ _WRITTEN |= {b"endash": b"-", b"_": b"-", b"-": b"", b"*": b""}
 _OF_LOOK = frozenset(
     b"ansicpg plain uc v deleted fs cf pard intbl trowd clcbpat cbpat chcbpat cb highlight".split()
 )
+# Among the properties of shapes, and in the text; also behind \*.
+_BOXES, _NOTES = (b"shptxt", b"dptxbxtext"), (b"footnote", b"annotation")
 _SHADES = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
 _LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
 _BREAK = ("cp1252", b"\n")
@@ -287,7 +289,7 @@ class _RtfLook(NamedTuple):
     is_in_table: bool = False
     is_row_shaded: bool = False
     is_in_shape: bool = False  # on a ground that is not known
-    is_note: bool = False  # a footnote or a comment, which stands apart
+    is_apart: bool = False  # in a text box, a footnote or a comment
     size: int = 24  # half points
     instead: int = 1  # characters that stand for one of Unicode, where it is not known
 
@@ -369,36 +371,30 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
             break
         place = match.end()
         word, value, code, sign, brace, text = match.groups()
-        number = int(value or 0)
         look = looks[-1]
         more, charset = b"", f"cp{look.page}"
-        if brace:
-            left = 0
+        left = 0 if brace else left
         if brace == b"{":
             looks.append(look)
         elif brace == b"}":
             skipped = 0 if skipped == len(looks) else skipped
             del looks[max(len(looks) - 1, 1) :]
-            more = b"\n" if look.is_note and not looks[-1].is_note else b""
+            more = b"\n" if look.is_apart and not looks[-1].is_apart else b""
         elif word == b"bin":
-            place += max(number, 0)
+            place += max(int(value or 0), 0)
         elif is_first and (word in _GROUPS_WITHOUT_TEXT or sign == b"*"):
             skipped = skipped or len(looks)
-        elif word in (b"shptxt", b"dptxbxtext"):  # a text box, among the properties of its shape
-            skipped = 0
-            looks[-1] = look._replace(is_in_shape=True)
-        elif word in (b"footnote", b"annotation") and skipped in (0, len(looks)):
+        elif word in _BOXES or (word in _NOTES and skipped in (0, len(looks))):
             skipped, more = 0, b"\n"
-            looks[-1] = look._replace(is_note=True)
+            looks[-1] = look._replace(is_apart=True, is_in_shape=word in _BOXES)
         elif word == b"f":
             looks[-1] = look._replace(page=fonts.get(value) or look.default)
         elif word in _OF_LOOK:
             looks[-1] = look.after(word, value, light)
         elif word == b"u" and not skipped:
-            more, charset, left = pack("<H", number & 0xFFFF), UTF_16, look.instead
+            more, charset, left = _utf_16(match[0]), UTF_16, look.instead
             if left == 1 and (run := _CHARACTERS.match(data, match.start())):
-                numbers = map(int, _CHARACTER.findall(run[0]))
-                more, left, place = b"".join(pack("<H", n & 0xFFFF) for n in numbers), 0, run.end()
+                more, left, place = _utf_16(run[0]), 0, run.end()
         elif text is not None:
             links = [b" " + link + b" " for link in _LINK.findall(text)]
             more = b"".join(links) if skipped else text[left:]
@@ -411,6 +407,10 @@ def _rtf_pieces(data: bytes) -> Iterator[tuple[bool, str, bytes]]:
         if more:
             yield look.is_hidden() and not skipped, charset, more
         is_first = brace == b"{"
+
+
+def _utf_16(written: bytes) -> bytes:
+    return b"".join(pack("<H", int(n) & 0xFFFF) for n in _CHARACTER.findall(written))
 
 
 def _light_colours(data: bytes) -> set[int]:

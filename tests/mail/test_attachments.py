@@ -699,7 +699,7 @@ def test_damaged_winmail_dat_is_read_as_far_as_it_goes_and_one_text_is_decoded(m
     ),
     (rb'{\rtf1{\*\fldinst HYPERLINK "Http://a.example"}b}', " Http://a.example b"),
     (rb"{\rt a\bin4 {}xxb}", "ab"),  # a shorter beginning that Word takes, too
-    (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "abc"),
+    (rb"{\rtf1 a{\shp{\*\shpinst\shpleft1{\shptxt\pard b}{\sp{\sn x}{\sv 1}}}}c}", "a\nb\nc"),
     (rb"{\rtf1 a{\*\footnote{\i b}c}d{\*\annotation{\*\atnref 0}e}}", "a\nbc\nd\ne\n"),
     (rb"{\rtf1 a{\*\x{\footnote b}}c}", "ac"),
     (rb"{\rtf1{\fonttbl{\f1\fnil\fcharset134 SimSun;}}{\f1 \'c4\'e3} \'e9t\'e9}", "你 été"),
