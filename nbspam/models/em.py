@@ -32,6 +32,7 @@ _SEEDS = 10  # documents whose mean a component of a mixture starts from
 _TRACE = 1e-9  # documents that a class keeps at least
 _NEGLIGIBLE = 1e-9  # share of a row that is dropped; a network takes it for a rounding error
 _MOST = 10_000  # rounds until a change is below a user's epsilon
+_ADVICE = "give an alpha above 0, and leave out --estimate mle"
 MAX_WAYS = 1 << 20  # that missing cells add to the ways to complete all rows
 # In EM a variance is at least this share of the column's over all rows: otherwise a class that
 # shrinks to one row would be infinitely likely.
@@ -228,7 +229,7 @@ class UnlabelledDocuments:
         Raises DataError if a probability has become 0 or 1.
         """
         if not model.tables().finite:
-            raise DataError("EM: a probability has become 0 or 1; give an alpha above 0")
+            raise DataError(f"EM: a probability has become 0 or 1; {_ADVICE}")
         joint = np.asarray(model.predict_joint_log_proba(self.X))
         if self.hard:
             share, seen = np.eye(joint.shape[1])[joint.argmax(axis=1)], joint.max(axis=1)
@@ -311,7 +312,7 @@ class Completions:
         combine = np.maximum if self.hard else np.logaddexp
         seen = combine.reduceat(joint, self.begin)
         if np.isneginf(seen).any():
-            raise DataError("EM: a row has become impossible; give an alpha above 0")
+            raise DataError(f"EM: a row has become impossible; {_ADVICE}")
         share = np.exp(joint - seen[self.row])
         if self.hard:
             best = np.flatnonzero(share == 1.0)

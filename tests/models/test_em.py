@@ -98,10 +98,10 @@ def test_more_restarts_are_never_less_likely():
 
 def test_zero_probabilities_are_refused():
     model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
-    with pytest.raises(UsageError, match="give an alpha above 0"):
+    with pytest.raises(UsageError, match="alpha above 0, and leave out --estimate mle"):
         expectation_maximization(model, [[1, 1]])
     model = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0]], [0, 1])
-    with pytest.raises(UsageError, match="give an alpha above 0"):
+    with pytest.raises(UsageError, match="alpha above 0, and leave out --estimate mle"):
         em.climb(model, unlabelled(model, np.array([[1.0]])))
 
 
