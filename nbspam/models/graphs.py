@@ -143,7 +143,8 @@ def check_family(
 ) -> tuple[int, int]:
     """Return the shape of a family's table; raises UsageError beyond MAX_CELLS."""
     sizes = [cardinality[node] for node in (*parents, child)]
-    what, advice = f"tables of {len(parents)} parents", "give a smaller --max-parents"
+    what = f"tables of {len(parents)} parents"
+    advice = "take fewer, by --max-parents or in --structure"
     refuse_large("network", what, sizes, MAX_CELLS, advice)
     return prod(sizes[:-1]), sizes[-1]
 

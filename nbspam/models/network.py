@@ -374,7 +374,7 @@ class BayesianNetwork(RowsModel):
             )
 
     def _given_graph(self, structure: Sequence[Sequence[int]]) -> graphs.Parents:
-        """Return the graph that was given; raises DataError, or UsageError for a cycle."""
+        """Return the graph that was given; raises DataError, or UsageError."""
         try:
             graph = tuple(tuple(sorted(nodes)) for nodes in structure)
         except TypeError:
@@ -388,6 +388,8 @@ class BayesianNetwork(RowsModel):
         if graph[-1]:
             self._check_no_prior("the structure gives the class parents")
         graphs.topological_order(graph)
+        for child, parents in enumerate(graph):
+            graphs.check_family(self.cardinality, child, parents)
         return graph
 
     @property
