@@ -103,11 +103,7 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
     if name not in COLUMN_MODELS and name not in COUNTED:
         raise ValueError(f"it has no model of columns, but {name!r}")
     model = new_column_model(name, state["parameters"])
-    learnt = state["learnt"]
-    levels = np.asarray(learnt.get("levels_", 0))
-    if (levels < 0).any() or levels.sum() > 4 * sum(np.size(value) for value in learnt.values()):
-        raise ValueError("it has more values than counts")
-    vars(model).update(learnt)
+    vars(model).update(state["learnt"])
     model.classes_ = np.array(classes, object)
     if model.predict_joint_log_proba(nothing).shape != (1, len(classes)):
         raise ValueError("its classes and sums differ in number")

@@ -174,9 +174,14 @@ def run(nbspam, table):
     return call
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_doctor_and_info_know_every_kind(nbspam, run, make, model, kind):
-    make(kind)
+MANY_VALUES = ("--model", "akde", "--discretise", "width", "--bins", "5000")  # for few rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"), [("table", ()), ("table", MANY_VALUES), ("features", ())]
+)
+def test_doctor_and_info_know_every_kind(nbspam, run, make, model, kind, options):
+    make(kind, *options)
     found = json.loads(nbspam.out("doctor", "--json"))["findings"]
     assert [each["what"] for each in found] == ["file", "rights", "model"]
     assert run(kind, "info")[0] == run(kind, "info", "--json")[0] == 0
