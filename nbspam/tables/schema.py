@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import chain, pairwise
 from math import isinf
 from shlex import quote
@@ -65,27 +66,30 @@ class Column:
             return readable_number(number)
         if self.is_count:
             return "present" if number else "absent"
-        ends = ["", *self._ends(), ""]
-        low, high = ends[int(number)], ends[int(number) + 1]
+        low, high = _ends(self.cuts)[int(number) : int(number) + 2]
         if low and high:
             return f"{low} to {high}"
         return f"above {low}" if low else f"up to {high}" if high else "any"
-
-    def _ends(self) -> list[str]:
-        """Return the ends of the intervals as texts, with as many digits as tell them apart."""
-        cuts = self.cuts or ()
-        ends = ([readable_number(cut, digits) for cut in cuts] for digits in range(6, 18))
-        return next(texts for texts in ends if len(set(texts)) == len(cuts))
 
     def __str__(self) -> str:
         if self.is_count:
             return f"{self.name} {'count' if self.cuts is None else 'present or absent'}"
         if self.cuts is not None:
-            cut = ", ".join(self._ends())
+            cut = ", ".join(_ends(self.cuts)[1:-1])
             return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
         if self.levels is None:
             return f"{self.name} numeric"
         return f"{self.name} categorical, {amount_text(len(self.levels), 'values')}"
+
+
+@lru_cache(maxsize=256)  # a column of a thousand intervals is asked for one after the other
+def _ends(cuts: tuple[float, ...]) -> tuple[str, ...]:
+    """Return the ends of intervals as texts, with as many digits as tell them apart.
+
+    The first interval has no lower end, and the last one no upper end: these are empty.
+    """
+    ends = ([readable_number(cut, digits) for cut in cuts] for digits in range(6, 18))
+    return "", *next(texts for texts in ends if len(set(texts)) == len(cuts)), ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ def run(nbspam, table):
     return call
 
 
-MANY_VALUES = ("--model", "akde", "--discretise", "width", "--bins", "5000")  # for few rows
+MANY_VALUES = ("--model", "akde", "--discretise", "width", "--bins", "500")  # for few rows
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from scipy import stats
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.records import Record, read_records
+from nbspam.tables import schema
 from nbspam.tables.schema import (
     WAYS,
     Column,
@@ -158,6 +159,14 @@ def test_values_are_shown_in_words():
     assert str(large) == "x numeric, cut at 20240131.5, 20240201.5"
     assert Column("x", cuts=(1.00000001, 1.00000002)).value(1.0) == "1.00000001 to 1.00000002"
     assert Column("x").value(np.nan) == "?"
+
+
+def test_the_ends_of_many_intervals_are_spelt_once(monkeypatch):
+    spelt = []
+    monkeypatch.setattr(schema, "readable_number", lambda *n: spelt.append(n) or f"{n[0]:.3f}")
+    column = Column("x", cuts=tuple(n / 7 for n in range(999)))
+    assert len({column.value(float(k)) for k in range(1000)}) == 1000
+    assert len(spelt) == 999
 
 
 # --- cut points: worked by hand, against their definition, and their invariants --------------
