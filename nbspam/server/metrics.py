@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
 _MAX_NOTE = 500  # characters; an error ends with what to do about it
 _OUR_WORDS = {"why", "lists"}  # facts with blanks
+METRICS_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 class Log:

@@ -21,11 +21,11 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 
 from nbspam.counts.lessons import Outcome
 from nbspam.mail.headers import HeaderChoices, message_id
-from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of, score_of
+from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of
 from nbspam.printing import printable, readable_json
 from nbspam.server import connection
 from nbspam.server.judge import Judgement, known_as
-from nbspam.server.metrics import open_metrics, outcome_word
+from nbspam.server.metrics import METRICS_TYPE, open_metrics, outcome_word
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,
@@ -204,7 +204,6 @@ class HttpConnection(connection.Connection):
 
 
 _JSON = "application/json"
-_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
 _CHECKED = {"/checkv2", "/symbols", "/check"}
 _POSTED = {"/explain", "/relabel", *_LESSONS}
@@ -242,12 +241,9 @@ class RspamdConnection(HttpConnection):
         elif path in _POSTED | _CHECKED and _ENCODINGS & self.headers.keys():
             error = "Compression is not known here; send the message as it is"
             self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
-        elif path in _CHECKED and not self.size and _ELSEWHERE & self.headers.keys():
-            error = "Shm and File are not known here; send the message in the body"
-            self.reject(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
-        elif path in _CHECKED and not self.size:
+        elif path in _CHECKED and not self.size and not _ELSEWHERE & self.headers.keys():
             self.say_verdict(_UNJUDGED)
-        elif path in _POSTED and not self.size:
+        elif path in _POSTED | _CHECKED and not self.size:
             self.reject(HTTPStatus.BAD_REQUEST, f"{path}: no body; POST the message")
         elif path in _CHECKED or path == "/explain":
             data, explains = self.message(), path == "/explain"
@@ -263,21 +259,19 @@ class RspamdConnection(HttpConnection):
         elif path == "/metrics":
             # The facts are the metrics that are no counts.
             facts = {"model_age_seconds": max(0.0, time() - self.desk.judge.model_time)}
-            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, facts), _METRICS)
+            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, facts), METRICS_TYPE)
         else:
             self.reject(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
 
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
-        points = round(score_of(judgement.verdict, judgement.rule), 3)
-        spam = judgement.verdict.posterior["spam"]
         symbols = {
             name: {
                 "name": name,
                 "score": round(score, 3),
                 "metric_score": round(score, 3),
                 "description": description,
-                "options": [f"{spam:.4%}"],
+                "options": [f"{judgement.verdict.posterior['spam']:.4%}"],
             }
             for name, score, description in connection.rules(judgement)
         }
@@ -288,7 +282,7 @@ class RspamdConnection(HttpConnection):
         self.say_verdict(
             {
                 **_UNJUDGED,
-                "score": points,
+                "score": sum(symbol["score"] for symbol in symbols.values()),
                 "action": _ACTION[judgement.verdict.label],
                 "thresholds": {"add header": REQUIRED},
                 "symbols": symbols,

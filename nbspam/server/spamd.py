@@ -9,7 +9,6 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from enum import IntEnum
-from functools import partial
 from typing import Any, NamedTuple
 
 from nbspam.counts.lessons import Outcome
@@ -109,9 +108,7 @@ def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] |
         if label not in {"ham", "spam"}:
             raise RequestError(Status.PROTOCOL, "Message-class is neither ham nor spam")
         done = "DidSet: local,remote\r\n" if "remote" in added else "DidSet: local\r\n"
-        if "remote" in removed:
-            done += "DidRemove: remote\r\n"
-        return label, done
+        return label, done + "DidRemove: remote\r\n" * ("remote" in removed)
     return (None, "DidRemove: local\r\n") if "local" in removed else None
 
 
@@ -225,15 +222,14 @@ class SpamdConnection(connection.Connection):
             data = self._data(request)
             if command == "PROCESS" and not self.is_whole:
                 raise connection.TroubleError("large", "the message is too large to be sent back")
-            answer = partial(self._reply, request, data)
+
+            def answer(judgement: Judgement) -> None:
+                wanted = self.desk.choices.headers._replace(learned=judgement.lesson)
+                body = _body(request, judgement, data, self.is_whole, wanted)
+                self._write(scored_answer(request, judgement, body))
+
             user, queue = request.headers.get("user"), request.headers.get("queue-id")
             self.ask(data, command in _EXPLAINED, answer, user, queue=queue, asked=command)
-
-    def _reply(self, request: Request, data: bytes, judgement: Judgement) -> None:
-        """Answer with a verdict; data: the message, or its beginning if it is not whole."""
-        wanted = self.desk.choices.headers._replace(learned=judgement.lesson)
-        body = _body(request, judgement, data, self.is_whole, wanted)
-        self._write(scored_answer(request, judgement, body))
 
     def _teach(self, request: Request) -> None:
         if not self.desk.choices.allows_tell:
@@ -284,8 +280,7 @@ class SpamdConnection(connection.Connection):
         self.close()
 
     def _fail(self, status: Status, why: str) -> None:
-        line = f"SPAMD/1.0 {status.value} EX_{status.name}: {printable(why)}\r\n"
-        self._write([line.encode()])
+        self._write([f"SPAMD/1.0 {status} EX_{status.name}: {printable(why)}\r\n".encode()])
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status of sysexits.h, or let the message pass."""
@@ -325,7 +320,8 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
 def _body(
     request: Request, judgement: Judgement, data: bytes, whole: bool, wanted: HeaderChoices
 ) -> list[bytes]:
-    if request.command == "CHECK":
+    is_spam = judgement.verdict.label == "spam"
+    if request.command == "CHECK" or (request.command == "REPORT_IFSPAM" and not is_spam):
         return []
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
@@ -337,6 +333,4 @@ def _body(
         text, head = b"".join(pieces), _END_FOR_SPAMC.search(data)
         # spamc appends what followed that end in the message that it sent.
         return [text[: len(text) - len(data) + head.end()] if head else text]
-    if request.command == "REPORT_IFSPAM" and judgement.verdict.label != "spam":
-        return []
     return [connection.report(judgement).encode()]

@@ -21,13 +21,12 @@ from nbspam.delivery.account import AccountToSort
 from nbspam.delivery.maildir import SortingReport
 from nbspam.errors import LostError, NbspamError, library_error
 from nbspam.imap.session import AccountSession
-from nbspam.server.metrics import Log, ServerTally, milliseconds, open_metrics
+from nbspam.server.metrics import METRICS_TYPE, Log, ServerTally, milliseconds, open_metrics
 from nbspam.server.supervisor import notify
 
 _IDLE_SECONDS = 600.0
 _POLL_SECONDS = 60.0  # where a server has no IDLE
 _ASKED_SECONDS = 10.0  # in which a client of the metrics asks
-_KIND = "Content-Type: application/openmetrics-text; version=1.0.0"
 _PAUSES = (1.0, 300.0)  # seconds before a connection is made again: at first, and at most
 
 
@@ -181,8 +180,8 @@ def _metrics_served(listener: socket.socket, tally: AccountTally) -> Iterator[No
                 self.request.settimeout(_ASKED_SECONDS)
                 self.request.recv(1 << 16)  # not to its end, which a slow client could put off
                 text = open_metrics(tally, {})
-                head = f"HTTP/1.0 200 OK\r\n{_KIND}\r\nContent-Length: {len(text)}\r\n\r\n"
-                self.request.sendall(head.encode() + text)
+                head = f"Content-Type: {METRICS_TYPE}\r\nContent-Length: {len(text)}\r\n\r\n"
+                self.request.sendall(b"HTTP/1.0 200 OK\r\n" + head.encode() + text)
 
     server = ThreadingTCPServer(listener.getsockname()[:2], Handler, bind_and_activate=False)
     server.daemon_threads = True

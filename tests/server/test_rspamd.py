@@ -156,8 +156,7 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
         (get("/explain"), 405, "/explain: POST the message"),
         (get("/secrets"), 404, "/secrets: not known here"),
         (get(f"/?token={scripted.ACCESS.token_of('')}"), 404, "/: not known here"),  # of --web
-        (post("/checkv2", b"", "Shm: /rhm.ddb3144ff914", "Shm-Length: 1279"), 415,
-         "Shm and File are not known here; send the message in the body"),
+        (post("/check", b"", "Shm: /rhm.ddb3144ff"), 400, "/check: no body; POST the message"),
         (post("/checkv2", SPAM, "Compression: zstd"), 415,
          "Compression is not known here; send the message as it is"),
         (lesson("/learnspam", b"\x1f\x8b", "Content-Encoding: gzip"), 415,
