@@ -46,9 +46,9 @@ MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
 _DELETED = "T"  # the flag of a message that a mail program will remove, perhaps moved as a copy
-# mbsync and OfflineIMAP write a message's UID into its file name, and mark their copies.
+# mbsync and OfflineIMAP write a UID into the file name of a message and, like mutt, mark copies.
 _NUMBER = re.compile(r",U=\d+")
-_MARK = re.compile(rb"^X-(?:TUID|OfflineIMAP): .*\n", re.MULTILINE)
+_MARK = re.compile(rb"(?m)^(?:X-(?:TUID|OfflineIMAP|Status)|Status|Content-Length|Lines): .*\n")
 # A line of a note: place, digest and unique name; spam that was not moved got a flag (-F).
 _NOTED = re.compile(rb"^(ham|unsure|moving|spam(?:-[A-Za-z])?) (\S*) (.+)$", re.MULTILINE)
 
