@@ -16,6 +16,7 @@ from serving import PATIENCE
 
 RULE = Cutoffs(0.5, 0.5)
 PASSWORD = b"open sesame"
+UNSURE = b"Subject: perhaps\n\nperhaps\n"
 ACCESS = Access("1" * 64)
 
 

@@ -46,6 +46,7 @@ MELONS, LIHANG = CORPORA / "watermelon-3.0.csv", CORPORA / "lihang-4.1.csv"
 CATEGORIES = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")  # of melons
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"  # before a message of an mbox
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
+LESSON = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
 THREE_TOPICS = {**TOPICS, "soil": "rose bulb tulip seed bloom root"}

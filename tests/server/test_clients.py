@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serving import PATIENCE, serving
-from support import HAM, SPAM, needs
+from support import HAM, LESSON, SPAM, needs
 
 
 @needs("rspamc")
@@ -75,8 +75,6 @@ def test_miltertest(server, tmp_path):
 
 
 # ---- aiospamc, for programs in Python, with compression and without ----
-
-LESSON = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
 
 
 def call(path, name, *arguments, **options):

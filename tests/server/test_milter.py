@@ -3,6 +3,7 @@
 import json
 import struct
 import time
+from functools import partial
 
 import pytest
 
@@ -16,10 +17,7 @@ from support import memory_of
 LUNCH = b"Subject: lunch\n\nbuy now\r\n"
 PILLS = b"Subject: cheap pills\n\nbuy now\r\n"  # the scripted judge says .9
 FORGED = [(b"x-NBSPAM", b"ham"), (b"X-Spam-Status", b"No"), (b"X-Nbspam", b"ham")]
-
-
-def talk(*pieces, **more):
-    return scripted.talk(MilterConnection, *pieces, **more)
+talk = partial(scripted.talk, MilterConnection)
 
 
 def answered(*pieces, to=OFFER, **more):

@@ -1,20 +1,17 @@
 """rspamd's protocol over HTTP, without a network: verdicts, lessons, figures, bounds."""
 
 import json
+from functools import partial
 
 import scripted
 from nbspam.server.rspamd import RspamdConnection
 from protocols import get, parsed, post
-from scripted import PASSWORD, Client, desk, go_on
+from scripted import PASSWORD, UNSURE, Client, desk, go_on
 from support import HAM, SPAM
 
-UNSURE = b"Subject: perhaps\n\nperhaps\n"
 UPGRADE = "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
 CHUNKED = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
-def talk(*pieces, **more):
-    return scripted.talk(RspamdConnection, *pieces, **more)
+talk = partial(scripted.talk, RspamdConnection)
 
 
 def values(*pieces, **more):

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from serving import PATIENCE, free_port, serving
-from support import HAM, ROOT, SPAM, needs
+from support import HAM, LESSON, ROOT, SPAM, needs
 
 pytestmark = [pytest.mark.slow, needs("spamc")]
 
@@ -23,7 +23,6 @@ BY_HAND = rb"X-Nbspam: ham, .*\nX-Spam-Status: No, (?s:.*)" + re.escape(HAM)
 REPORT = rb"(?s)\d+\.\d/5\.0\nspam, probability of spam 0\.9.*\n  \+\d\.\d  \S[^\n]*\n.*"
 ENVELOPE = b"MAIL FROM:<a@b.example>\nRCPT TO:<c@d.example>\nDATA\n%s.\nQUIT\n"
 VERSION = rb"(?s)SpamAssassin Client version 4.*"
-LESSON = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
 
 # Switches that change nothing in an answer.
 NO_MATTER = """-u ann; --username ann; -t 30 -n 30; --timeout 30 --connect-timeout 30; -x -X; -l

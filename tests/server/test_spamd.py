@@ -4,6 +4,7 @@ import random
 import re
 import time
 import zlib
+from functools import partial
 
 import pytest
 
@@ -12,16 +13,12 @@ from nbspam.server.connection import report
 from nbspam.server.judge import Judgement
 from nbspam.server.spamd import SpamdConnection, parse_head
 from protocols import check, tell
-from scripted import RULE, Client, desk, full, verdict_of
+from scripted import RULE, UNSURE, Client, desk, full, verdict_of
 from support import HAM, SPAM
 
-UNSURE = b"Subject: perhaps\n\nperhaps\n"
 LATER = b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again\r\n"
 TOO_LARGE = b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be "
-
-
-def talk(*pieces, **more):
-    return scripted.talk(SpamdConnection, *pieces, **more)
+talk = partial(scripted.talk, SpamdConnection)
 
 
 def answer(*pieces, ends=True, **more):
