@@ -271,10 +271,7 @@ def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estim
 
     names = dict(enumerate(classifier.schema.names)) | {ANY_COLUMN: COLUMN}
     columns = classifier.schema.columns
-    values: dict[int, tuple[str, ...]] = {
-        j: tuple(map(column.value, map(float, range(column.n_values))))
-        for j, column in enumerate(columns)
-    }
+    values = {j: tuple(map(c.value, range(c.n_values))) for j, c in enumerate(columns)}
     values[len(columns)] = classifier.classes
     values[ANY_COLUMN] = classifier.schema.names[:-1]
     for each in distributions(classifier.model, whole):

@@ -8,12 +8,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from shlex import quote
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.arrays import Booleans, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
 from nbspam.models.base import DataError
@@ -425,14 +426,11 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Rows
             f"{records[n].name}: not learned like this, or not so often; unlearn only rows that"
             " were learned, as they were"
         )
-    left, table, skipped = found
-    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
+    return found._replace(classifier=_without_unseen(found.classifier))
 
 
-def _without(
-    classifier: TableClassifier, records: Sequence[Record]
-) -> tuple[TableClassifier, Table, tuple[Skipped, ...]] | None:
-    """Return the model without some rows, and these; None if not all were learned like this."""
+def _without(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned | None:
+    """Return the classifier without some rows; None if not all were learned like this."""
     schema = classifier.schema
     rows, skipped = rows_with_class(records, schema.target, schema.classes)
     if _widened(schema, rows)[0] != schema:
@@ -444,7 +442,7 @@ def _without(
     except DataError:
         return None
     left = replace(classifier, model=model, counts=counts)
-    return (left, table, skipped) if counts.min() >= 0 else None
+    return RowsLearned(left, len(table.y), skipped, ()) if counts.min() >= 0 else None
 
 
 def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
@@ -568,10 +566,10 @@ def _codes(old: Sequence[str], new: Sequence[str]) -> Integers:
     return np.array([code.get(name, -1) for name in old], np.intp)
 
 
-def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
-    """Return the classifier without categories and classes that un-learning left without rows.
+def _without_unseen(classifier: TableClassifier) -> TableClassifier:
+    """Return the classifier without categories and classes of which no row is left.
 
-    X: the rows that were un-learned.  Raises NotTrainedError if no row is left.
+    Raises NotTrainedError if no row is left at all.
     """
     model, schema = classifier.model, classifier.schema
     if not model.class_count_.any():
@@ -579,15 +577,10 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
     if not schema.closed:
         model = model.forget_empty_classes()
     columns = []
-    starts = schema.entries.start.tolist()
-    for column, start, cells in zip(schema.columns, starts, X.T, strict=True):
+    is_seen = np.asarray(classifier.counts.any(axis=0))
+    for column, own in zip(schema.columns, schema.entries.slices, strict=True):
         if column.levels is not None and not column.closed:
-            unseen = {
-                column.levels[code]
-                for code in np.unique(cells[~np.isnan(cells)]).astype(int).tolist()
-                if not classifier.counts[:, start + code].any()
-            }
-            seen = sorted_cells([value for value in column.levels if value not in unseen])
+            seen = sorted_cells([*compress(column.levels, is_seen[own])])
             # A column without categories would be one of numbers, so the last ones stay.
             column = replace(column, levels=seen or column.levels)
         columns.append(column)

@@ -174,6 +174,9 @@ def test_a_column_without_any_value_left_stays_one_of_categories(model):
     assert not left.counts[:, 0].any()
     check_state(left.to_state())
     assert_same(learn_rows(left, [only]).classifier, before)
+    new = record("2", "1", "1", "no")
+    later = unlearn_rows(learn_rows(left, [new]).classifier, others[:1]).classifier
+    assert_same(later, at_once([new, others[1]], settings_of(model)))
 
 
 @pytest.mark.parametrize("model", [name for name in COLUMN_MODELS if name != "gaussian"])
