@@ -174,18 +174,13 @@ def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[Stro
     Values are categories or intervals; the log-odds are of shares of rows, by Laplace's rule,
     whatever the classifier's own model is.
     """
-    first = classifier.schema.entries.start.tolist()
-    names: list[str] = []
-    counts: list[Floats] = []
-    shares: list[Floats] = []
-    for column, start in zip(classifier.schema.columns, first, strict=True):
-        seen = classifier.counts[:, start : start + column.n_values]
-        names += [f"{column.name}={column.value(value)}" for value in range(column.n_values)]
-        counts += list(seen.T)
-        shares += list(np.log((seen + 1) / (seen.sum(axis=1, keepdims=True) + column.n_values)).T)
-    if not names or len(classifier.classes) < 2:
+    schema, levels = classifier.schema, classifier.schema.entries
+    names = [f"{c.name}={c.value(value)}" for c in schema.columns for value in range(c.n_values)]
+    if not names or len(schema.classes) < 2:
         return {}
-    weight = np.stack(shares)
+    is_value = (schema.n_values > 0)[levels.column]  # and not the known numbers of a column
+    shares = (classifier.counts + 1) / (levels.sums(classifier.counts) + levels.n[levels.column])
+    weight, counts = np.log(shares).T[is_value], classifier.counts.T[is_value]
     odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     return {
         name: [
@@ -193,5 +188,5 @@ def strongest_values(classifier: TableClassifier, n: int) -> dict[str, list[Stro
             for j in np.argsort(-odds[:, k], kind="stable")[:n].tolist()
             if odds[j, k] >= 0
         ]
-        for k, name in enumerate(classifier.classes)
+        for k, name in enumerate(schema.classes)
     }
