@@ -23,7 +23,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, groupby, islice, product
-from math import hypot
+from math import hypot, inf
 from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
@@ -377,8 +377,13 @@ _SCALE = 1.5  # pixels of a point: a code is found if it is at least an inch wid
 _MAX_SIDE = 2000  # pixels
 _MAX_WORDS = 2000  # of a page, that are looked for in its picture
 _LEAST_CONTRAST = 25  # of 255 shades of grey
+_BEHIND_LATIN = 0x250
+_LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
+_BLANK = 0.15  # of the height of letters
 _WORD = re.compile(r"\w\S*")
 _LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]++")  # such as Arabic and Hebrew
+# Of a line that may be written piece by piece.
+_SCATTERED = re.compile(r"(?<!\S)(?:[a-zA-Z\u00c0-\u052f\u1e00-\u1fff] ){3}.*")
 # At the end of a line; for a minus there pdfium has other signs.
 _HYPHEN = re.compile("(?:[\x02\ufffe]|\u2010\r?\n)(?=(\\w))")
 
@@ -407,7 +412,8 @@ def _read_pdf(data: bytes) -> Document:
             text_page = page.get_textpage()
             if number >= _PAGES_WITH_PICTURES:
                 text = text_page.get_text_range()
-                texts.append(_whole_words(_letters(text_page) if _LEFTWARD.search(text) else text))
+                is_odd = _LEFTWARD.search(text) or _SCATTERED.search(text)
+                texts.append(_whole_words(_letters(text_page)[0] if is_odd else text))
             else:
                 scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
                 picture = page.render(scale=scale, grayscale=True).to_pil()
@@ -447,25 +453,63 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
             return False
         shades = picture.crop((left, top, right, bottom)).getextrema()
         dark, light = cast("tuple[int, int]", shades)
-        return light - dark >= _LEAST_CONTRAST
+        return light - dark >= _LEAST_CONTRAST or _may_lack_its_font(text_page, first)
 
-    text = _letters(text_page)
-    words = islice(_WORD.finditer(text), _MAX_WORDS)
-    hidden = [word.span() for word in words if not is_shown(word.start(), word.end() - 1)]
+    text, places = _letters(text_page)
+    spans = [word.span() for word in islice(_WORD.finditer(text), _MAX_WORDS)]
+    hidden = [span for span in spans if not is_shown(places[span[0]], places[span[1] - 1])]
     ends = [0, *chain.from_iterable(hidden), len(text)]
     shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     return _whole_words(shown), _whole_words(" ".join(text[start:end] for start, end in hidden))
 
 
-def _letters(text_page: Any) -> str:
-    """Return the text of a page, of as many letters as pdfium has; no word runs backwards."""
+def _may_lack_its_font(text_page: Any, place: int) -> bool:
+    """Return whether a letter may be drawn on other machines, by a font that is not in the file.
+
+    pdfium has fonts for Latin letters only, and draws none of others without fonts of the system.
+    """
     from pypdfium2 import raw
 
-    codes = (raw.FPDFText_GetUnicode(text_page.raw, i) for i in range(text_page.count_chars()))
+    written = raw.FPDFText_GetTextObject(text_page.raw, place)
+    if (
+        raw.FPDFText_GetUnicode(text_page.raw, place) < _BEHIND_LATIN
+        or raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(written))
+        or raw.FPDFTextObj_GetTextRenderMode(written) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
+    ):
+        return False
+    colour = [ctypes.c_uint() for _ in "rgba"]
+    raw.FPDFText_GetFillColor(text_page.raw, place, *colour)
+    *shades, opacity = (each.value for each in colour)
+    return opacity > 0 and min(shades) < _LIGHT
 
-    def in_order(word: re.Match[str]) -> str:
+
+def _letters(text_page: Any) -> tuple[str, list[int]]:
+    """Return the text of a page as one reads it, and the number of each letter in pdfium's order.
+
+    Lines whose letters are written piece by piece are put together by their places.
+    """
+    from pypdfium2 import raw
+
+    places = list(range(text_page.count_chars()))
+    text = "".join(chr(raw.FPDFText_GetUnicode(text_page.raw, i)) for i in places)
+    for found in reversed([*_SCATTERED.finditer(text)]):
+        line = slice(text.rfind("\n", 0, found.start()) + 1, found.end())
+        letters = sorted(
+            (text_page.get_charbox(i, loose=True), i)
+            for i in places[line]
+            if not text[i].isspace()
+        )
+        if max(low for (_, low, _, _), _ in letters) < min(high for (_, _, _, high), _ in letters):
+            in_order, end = [], inf
+            for (left, low, right, high), i in letters:
+                in_order += [-1, i] if left - end > (high - low) * _BLANK else [i]
+                end = right
+            places[line] = [*in_order, -1]
+    text = "".join(" " if i < 0 else text[i] for i in places)
+
+    def rightward(word: re.Match[str]) -> str:
         # Letters in one box are a ligature, which pdfium turns round with the word.
-        placed = zip(map(text_page.get_charbox, range(*word.span())), word[0], strict=True)
+        placed = zip(map(text_page.get_charbox, places[slice(*word.span())]), word[0], strict=True)
         glyphs = [
             (box, "".join(letter for _, letter in same))
             for box, same in groupby(placed, itemgetter(0))
@@ -474,7 +518,7 @@ def _letters(text_page: Any) -> str:
             return "".join(letters for _, letters in reversed(glyphs))
         return "".join(letters[::-1] for _, letters in glyphs)
 
-    return _LEFTWARD.sub(in_order, "".join(map(chr, codes)))
+    return _LEFTWARD.sub(rightward, text), places
 
 
 def _whole_words(text: str) -> str:
