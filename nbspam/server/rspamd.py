@@ -77,7 +77,7 @@ class HttpConnection(connection.Connection):
                 elif isinstance(cause, MemoryError):
                     self.trouble("busy")
                 else:
-                    self.trouble("malformed", "not HTTP")
+                    self.trouble("malformed", "not HTTP; Exim and clients of spamd ask at --spamd")
         if self.whole and not self.closes:
             self.answer()
 

@@ -10,6 +10,7 @@ from scripted import PASSWORD, UNSURE, Client, desk, go_on
 from support import HAM, SPAM
 
 UPGRADE = "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
+NO_HTTP = "not HTTP; Exim and clients of spamd ask at --spamd"
 CHUNKED = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
 talk = partial(scripted.talk, RspamdConnection)
 
@@ -156,12 +157,12 @@ def test_a_request_that_fails_or_is_wrong_is_told_why():
          "Compression is not known here; send the message as it is"),
         (lesson("/learnspam", b"\x1f\x8b", "Content-Encoding: gzip"), 415,
          "Compression is not known here; send the message as it is"),
-        (b"HELO mail\r\n\r\n", 400, "not HTTP"),
-        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "not HTTP"),
+        (b"CHECK RSPAMC/1.3\r\n\r\n", 400, NO_HTTP),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, NO_HTTP),
         (get("/ping", *(f"A{i}: b" for i in range(256))), 400, "too many headers"),
         (get("/ping", "A: " + "b" * 70_000), 400, "the head is too large"),
         (get("/" + "a" * 70_000), 400, "the head is too large"),
-        (CHUNKED + b"zz\r\n", 400, "not HTTP"),
+        (CHUNKED + b"zz\r\n", 400, NO_HTTP),
         (CHUNKED.replace(b": chunked", b": gzip, chunked") + b"2\r\n\x1f\x8b\r\n0\r\n\r\n", 400,
          "Transfer-Encoding: only chunked is known"),
         # As `curl --http2` and Java ask; without its body, the message would pass as harmless.
