@@ -38,6 +38,7 @@ REMEDIES = {
     errno.EACCES: "let this user write to it and to its folder",
     errno.EPERM: "let this user write to it and to its folder",
     errno.EFBIG: "allow larger files (ulimit -f)",
+    errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
 }
@@ -80,6 +81,16 @@ def is_absent(path: str) -> bool:
 def stamp_of_status(status: os.stat_result) -> Stamp:
     """Return the stamp of the file that a status describes."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def allow_files(number: int) -> None:
+    """Let this process have so many open files, as far as the system allows it."""
+    import resource  # a verdict opens few
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 # ---- files of our own beside others ----

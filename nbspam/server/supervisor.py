@@ -9,7 +9,6 @@ when it is ready, reloads and stops.
 import contextlib
 import gc
 import os
-import resource
 import signal
 import socket
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from nbspam.disk import resolved
+from nbspam.disk import allow_files, resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.server.choices import (
     SERVER_LIMITS,
@@ -330,13 +329,6 @@ def password_in(path: str) -> bytes:
     return password
 
 
-def _allow_files(number: int) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < number:
-        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
 def serve(
     choices: ServerChoices, sockets: Sockets, n_workers: int, reread: Callable[[], Reread]
 ) -> None:
@@ -347,7 +339,7 @@ def serve(
     most = max(available_cores(), _MOST_WORKERS)
     tally = ServerTally(2 * most + 1)  # new workers begin before old ones end
     copies: set[str] = set()
-    _allow_files(2 * (SERVER_LIMITS.connections + SERVER_LIMITS.visitors) + _FILES)
+    allow_files(2 * (SERVER_LIMITS.connections + SERVER_LIMITS.visitors) + _FILES)
 
     def service(
         choices: ServerChoices, listening: Callable[[], Sockets], n_workers: int

@@ -37,7 +37,7 @@ from nbspam.counts.table import (
     worth_keeping,
 )
 from nbspam.decision import HAM_AND_SPAM, Cutoffs
-from nbspam.disk import resolved, spooling, stamp_of
+from nbspam.disk import allow_files, resolved, spooling, stamp_of
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
@@ -575,6 +575,8 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     or text, or models of tables.  day: on which parts are learned, counted from 1970-01-01;
     models know the days of their messages.
     """
+    # Each file stays mapped, and so do the arrays of a model's sum with its journal.
+    allow_files((1 + len(_ARRAY_TYPES)) * len(paths) + 200)
     named = set(paths)
     paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
     first = modelfile.load_state(resolved(paths[0]))

@@ -470,12 +470,12 @@ def _map(path: str, copy: str | None) -> tuple[mmap.mmap, disk.Stamp]:
             f"{path}: no permission to read the model; ask its owner, or give another with -m"
         ) from None
     except (OSError, ValueError) as error:  # ValueError: NUL in the path, or the file is now empty
-        if getattr(error, "errno", None) == errno.ENOMEM:
+        code = getattr(error, "errno", None) or 0
+        if code == errno.ENOMEM:
             raise MemoryError from error
         reason = getattr(error, "strerror", None) or error
-        raise ModelFileError(
-            f"{path}: cannot read the model: {reason}; give another with -m"
-        ) from error
+        advice = disk.REMEDIES.get(code, "give another with -m")
+        raise ModelFileError(f"{path}: cannot read the model: {reason}; {advice}") from error
 
 
 def _check_kind(path: str, status: os.stat_result) -> None:

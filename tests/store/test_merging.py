@@ -2,9 +2,11 @@
 
 import errno
 import os
+import resource
 import shutil
 from collections import defaultdict
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store import merging
 from nbspam.store.merging import SortedTokens, merge, merged_runs, save_part
+from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state
 from nbspam.store.open import save_classifier
 from nbspam.store.text import model_lines
@@ -30,8 +33,8 @@ from nbspam.store.upkeep import BAD, NOTE, findings
 from nbspam.tokens import tokenizer
 from nbspam.tokens.sparse import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
-from stored import DAY, EVERY_SETTING, save_state, train_on
-from support import HAM, SPAM, examples, raising
+from stored import DAY, EVERY_SETTING, letter, save_state, train_on
+from support import HAM, SPAM, examples, in_child, raising
 
 SETTINGS = {**EVERY_SETTING, "pruned": replace(PRESETS["text"], min_df=2, max_features=15)}
 quick = hypothesis_settings(
@@ -287,6 +290,21 @@ def test_a_part_whose_contents_make_no_sense_is_refused(three, name):
     with pytest.raises(ModelFileError, match=r"its contents do not fit .*; make this part again"):
         merge(three[:3], DAY)
     assert [each.state for each in findings(three[0])] == [BAD]
+
+
+def test_more_models_are_merged_than_files_may_be_open(tmp_path):
+    path, n_files = tmp_path / "m", resource.getrlimit(resource.RLIMIT_NOFILE)
+    train_on([letter(n, ("ham", "spam")[n % 2]) for n in range(60)], path)
+    StoredModel(str(path)).learn([letter(99, "ham")], day=DAY)
+    names = [f"{path}{n}" for n in range(20)]
+    for copy, ending in product(names, ("", ".journal")):
+        shutil.copy(f"{path}{ending}", f"{copy}{ending}")
+
+    def merges():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (99, n_files[1]))
+        assert merge(names, DAY).classifier.table.n_docs == 61
+
+    assert in_child(merges) == 0
 
 
 def test_a_model_that_states_no_kind_is_refused(tmp_path):

@@ -343,6 +343,8 @@ def test_a_model_without_permission_to_read_it_or_memory_for_it_says_so(model, m
         # Root may read everything.
         patch.setattr(os, "open", raising(PermissionError(errno.EACCES, "Permission denied")))
         assert refusal(model).startswith("no permission to read the model; ")
+        patch.setattr(os, "open", raising(OSError(errno.EMFILE, "Too many open files")))
+        assert refusal(model).endswith("Too many open files; allow more open files (ulimit -n)")
         patch.setattr(os, "open", raising(OSError(errno.ENOMEM, "Cannot allocate memory")))
         with pytest.raises(MemoryError):
             refusal(model)
