@@ -321,9 +321,11 @@ def merge_models(paths: Sequence[str]) -> Merged:
     for model, lost in zip(models, all_lost, strict=True):
         is_told = model.part.told | np.isin(model.part.digests, np.array(told, np.uint64))
         part = model.part._replace(told=is_told).without([copy.digest for copy in lost])
+        bits = sampling.bits
         sampling.add([part.messages])
         parts.append(part)
-        for each in models:  # a sample that grows looks at the messages of all again
+        # Where more bits are required, the messages of all models were looked at again.
+        for each in models if sampling.bits > bits else [model]:
             each.run.release()
     runs = [model.run for model in models]
     runs += [run_of(table, NO_TEXT) for table in sums]
@@ -575,8 +577,7 @@ def merge(paths: Sequence[str], day: int) -> Merged:
     or text, or models of tables.  day: on which parts are learned, counted from 1970-01-01;
     models know the days of their messages.
     """
-    # Each file stays mapped, and so do the arrays of a model's sum with its journal.
-    allow_files((1 + len(_ARRAY_TYPES)) * len(paths) + 200)
+    allow_files((1 + len(_ARRAY_TYPES)) * len(paths) + 200)  # each file and sum stays mapped
     named = set(paths)
     paths = [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
     first = modelfile.load_state(resolved(paths[0]))
