@@ -20,15 +20,13 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 from uuid import uuid4
 
-import numpy as np
-
 from nbspam.arrays import differences
-from nbspam.counts.ledger import LabelChange, respelt
+from nbspam.counts.ledger import LabelChange
 from nbspam.errors import SharedLogError, UsageError, library_error
 from nbspam.settings import Settings
 from nbspam.store.fields import MAX_TOKEN
 from nbspam.store.journal import decode_record
-from nbspam.tokens.sparse import RIDER_MASK, Vocabulary, empty_vocabulary
+from nbspam.tokens.sparse import RIDER_MASK
 from nbspam.tokens.tokenizer import groups_of
 
 _PATIENCE = 10.0  # seconds for an answer of the log's server
@@ -397,22 +395,6 @@ def fingerprint(settings: Settings) -> str:
     """Return a digest of the settings of a model, without its user's sent mail."""
     text = json.dumps(settings.to_dict(), sort_keys=True, default=list)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def spelt_out(changes: Sequence[LabelChange], known: Vocabulary) -> list[LabelChange]:
-    """Return changes with the texts of all of their tokens; drops tokens without a text.
-
-    known: the vocabulary of the model file, which has the texts that the changes have not.
-    """
-    found = []
-    for change in respelt(changes, known, empty_vocabulary()):
-        keys, spelt = change.document.tokens, change
-        if len(change.new) < len(keys):
-            has_text = np.isin(keys, change.new.keys)
-            document = change.document.renumbered(np.where(has_text, np.cumsum(has_text) - 1, -1))
-            spelt = change._replace(document=document._replace(tokens=keys[has_text]))
-        found.append(spelt)
-    return found
 
 
 def encode_lesson(head: tuple[str, int, str, str, str], body: bytes) -> bytes:

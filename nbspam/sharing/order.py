@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.counts.ledger import LabelChange, LogProgress, Sampling, is_remembered, respelt
-from nbspam.sharing.logs import SharedLesson, spelt_out
+from nbspam.sharing.logs import SharedLesson
 from nbspam.sharing.outbox import Outbox, PendingLesson
 from nbspam.store.assembly import MessageFiling
 from nbspam.store.journal import decode_record, encode_record
@@ -172,7 +172,7 @@ def filed_before(change: LabelChange, state: LabelChange, known: Vocabulary) -> 
         return None
     tokens = state if len(state.document.tokens) else change
     filed = tokens._replace(before=None, after=state.after, told=state.told, day=state.day)
-    return encode_record(spelt_out([filed], known)[0])
+    return encode_record(respelt([filed], known, empty_vocabulary())[0])
 
 
 class LogSample:

@@ -33,7 +33,6 @@ from nbspam.sharing.logs import (
     decode_lesson,
     encode_lesson,
     fingerprint,
-    spelt_out,
 )
 from nbspam.sharing.order import OrderedLessons, checksum, filed_before, in_order, lost_lessons
 from nbspam.sharing.outbox import LogPosition, Outbox, PendingLesson
@@ -42,6 +41,7 @@ from nbspam.store.journal import encode_record, locked_model, synchronize
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import plain_pieces
 from nbspam.store.open import save_classifier
+from nbspam.tokens.sparse import empty_vocabulary
 
 _AT_ONCE = 500  # records that are read or sent together
 _KNOWN_SECONDS = 30 * 86_400  # the log is not kept for a host that was silent for longer
@@ -135,7 +135,7 @@ def _pending(
 ) -> Iterator[PendingLesson]:
     settings, known = fingerprint(filing.base.settings), filing.base.table.vocabulary
     filed: dict[int, LabelChange] = {}
-    for change, spelt in zip(changes, spelt_out(changes, known), strict=True):
+    for change, spelt in zip(changes, respelt(changes, known, empty_vocabulary()), strict=True):
         if change.after is not None and len(change.after) > MAX_CLASS:
             raise SharedLogError(
                 f"{change.after[:40]}…: no host takes so long a class; give {MAX_CLASS} characters"
