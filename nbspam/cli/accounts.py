@@ -136,10 +136,8 @@ def watch_accounts(accounts: "list[AccountToSort]", log: str, metrics: str | Non
     from nbspam.server.metrics import Log
     from nbspam.server.watch import watch
 
-    listener = None
-    if metrics is not None:
-        listener = listening("--metrics", address_of("--metrics", metrics))
-    with nullcontext() if listener is None else closing(listener):
+    where = None if metrics is None else address_of("--metrics", metrics)
+    with nullcontext() if where is None else closing(listening("--metrics", where)) as listener:
         for each in accounts:
             access = each.book.access_to(each.url)
             if not (access.password_command or access.token_command):

@@ -94,9 +94,7 @@ def compare_command(
     output.check_page(form.report)
     several = [training, *(_parsed(_training, text) for text in form.others)]
     _, items = first_is_text(corpus.items())
-    heard = corpus.reading.listener
-    is_of_table = isinstance(heard, inputs.TableListener) and heard.has_heard
-    if is_of_table and len({way.preset == "mail" for way in several}) > 1:
+    if corpus.reading.listener.has_heard and len({way.preset == "mail" for way in several}) > 1:
         raise UsageError("--against: --preset mail says how tables are read; give it to all ways")
     rule = partial(options.rule_of, decision)
     compared = compare_items(items, several, None if online else cv, seed, rule, jobs)

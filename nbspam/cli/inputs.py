@@ -310,7 +310,7 @@ def _told_of_tables(items: Iterator[Item], heard: files.Listener) -> Iterator[It
     params = click.get_current_context().command.params
     given = [each for each in params if each.name in _OF_TABLES and output.is_named(each.name)]
     named = ", ".join(each.opts[0] for each in given)
-    if named and isinstance(heard, TableListener) and not heard.has_heard:
+    if named and not heard.has_heard:
         output.warn(f"{named}: no table was read; for one that was taken for text, say --format")
 
 

@@ -91,8 +91,7 @@ def echo_each_as_json(results: Iterable[Mapping[str, object]]) -> None:
 
 def json_line(values: Mapping[str, object]) -> str:
     """Return one result as a line of JSON: an object that names the version of its keys."""
-    encoding = getattr(sys.stdout, "encoding", None)
-    return readable_json({"version": JSON_VERSION, **values}, encoding)
+    return readable_json({"version": JSON_VERSION, **values}, sys.stdout.encoding)
 
 
 def echo_summary(*lines: str) -> None:

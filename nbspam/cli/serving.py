@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from nbspam.store.model import StoredModel
     from nbspam.verdicts import Skipped
 
-PASS, TEMPFAIL = "pass", "tempfail"
-
-# Titles under which help lists options.
-LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
-PAGE = "What the page shows"
-TEACHING = "Who may teach, and what"
-MAIL = "What becomes of mail"
-
 # Options that do nothing without another one, and that one.
 _AT_PATH = "a socket at a PATH"
 _WRITING = "--spamd or --milter ADDRESS"
@@ -61,7 +53,7 @@ _NEEDS = {
 @subcommand("serve", "--model-file", "--spamd", "--http", "--web")
 @options.model_option
 @titled(
-    LISTENING,
+    "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket",
     click.option(
         "--spamd",
         metavar="ADDRESS",
@@ -89,7 +81,7 @@ _NEEDS = {
         help="Give sockets at paths this mode, which says who may connect.  [default: 666]",
     ),
     click.option("--socket-group", metavar="GROUP", help="Give sockets at paths this group."),
-    PAGE,
+    "What the page shows",
     click.option(
         "--review",
         metavar="MAILBOX",
@@ -102,7 +94,7 @@ _NEEDS = {
         help="Move messages marked as spam or ham between the folders of a Maildir or account,"
         " like sort.",
     ),
-    TEACHING,
+    "Who may teach, and what",
     click.option("--allow-tell", is_flag=True, help="Let clients of --spamd teach the model."),
     click.option(
         "--report-teaches",
@@ -130,7 +122,7 @@ _NEEDS = {
         metavar="DIR",
         help="Let each user teach a model of their own in DIR, which counts on top of -m.",
     ),
-    MAIL,
+    "What becomes of mail",
     click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
     click.option(
         "--bogosity", is_flag=True, help="Write bogofilter's header into mail, too: X-Bogosity."
@@ -149,8 +141,8 @@ _NEEDS = {
     ),
     click.option(
         "--when-busy",
-        type=click.Choice([PASS, TEMPFAIL]),
-        default=TEMPFAIL,
+        type=click.Choice(["pass", "tempfail"]),
+        default="tempfail",
         show_default=True,
         help="Let mail beyond the limits pass unjudged, or ask its sender to try again.",
     ),
@@ -269,7 +261,7 @@ def server_choices(values: dict[str, Any], book: "AccessBook | None") -> "Server
         values["report_teaches"],
         values["autolearn"],
         None if password_file is None else password_in(password_file),
-        values["when_busy"] == PASS,
+        values["when_busy"] == "pass",
         HeaderChoices(values["bogosity"], spam_status=True, subject_tag=tag),
         values["reject_above"],
         values["quarantine_above"],

@@ -515,7 +515,7 @@ def _json_pieces(
     separator = ""
     for each in estimated(classifier, whole):
         for row in estimate_rows(each):
-            yield separator + printing.readable_json(row, getattr(sys.stdout, "encoding", None))
+            yield separator + printing.readable_json(row, sys.stdout.encoding)
             separator = ", "
     yield "]}\n"
 

@@ -518,6 +518,7 @@ class Listener:
     """The listener of a reader of tables.  Subclasses keep the facts that they need."""
 
     columns = TextColumns()  # of the first table
+    has_heard = False  # of a table
 
     def notice(self, line: str) -> None:
         """Hear a remark that the user should see once, and that may be made again."""
@@ -550,8 +551,6 @@ class Naming(Listener):
 
 class Rememberer(Listener):
     """Remembers the columns of the first table, for the model that learns from it."""
-
-    has_heard = False  # of a table
 
     def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
         """Remember the columns of the first table."""
