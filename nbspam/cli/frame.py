@@ -92,8 +92,7 @@ def echo_beside(line: str) -> None:
 
 def say(line: str) -> None:
     """Say one line on standard error, with -v."""
-    call = running_call()
-    if call.verbose and not call.quiet:
+    if running_call().verbose and not is_quiet():
         diagnose(line)
 
 

@@ -259,8 +259,7 @@ def is_new(way: TrainingWay) -> bool:
 
 def refuse_training(given: Iterable[str], instead: str) -> None:
     """Raise UsageError for options of training, where a model file is judged."""
-    names = ", ".join(map(option_name, given))
-    if names:
+    if names := ", ".join(map(option_name, given)):
         raise UsageError(f"{names}: only for training; add {instead}")
 
 

@@ -124,9 +124,8 @@ def at_terminal() -> bool:
 
 def or_standard_input(sources: Iterable[str]) -> list[str]:
     """Return the sources, or standard input if there are none; see `tell_waiting`."""
-    if sources:  # as `inputs.CompleteSources` are, even if there are none
-        return tell_waiting(sources)
-    return tell_waiting(["-"], "no SOURCE")
+    # `inputs.CompleteSources` are true even if there are none.
+    return tell_waiting(sources) if sources else tell_waiting(["-"], "no SOURCE")
 
 
 def tell_waiting(paths: Iterable[str], why: str = "-") -> list[str]:
@@ -209,12 +208,10 @@ class Successes:
         self._n_skipped = self._n_odd = 0
 
     def of(self, results: "Iterable[T | Skipped]") -> Iterator[T]:
-        """Yield the results of what could be read."""
+        """Return the results of what could be read."""
         from nbspam.verdicts import Skipped
 
-        for result in self.all_of(results):
-            if not isinstance(result, Skipped):
-                yield result
+        return (each for each in self.all_of(results) if not isinstance(each, Skipped))
 
     def all_of(self, results: "Iterable[T | Skipped]") -> "Iterator[T | Skipped]":
         """Yield all results, also for unreadable items."""
