@@ -168,8 +168,8 @@ def test_labelled_items_are_read_once_from_paths_in_each_other(nbspam, folder, m
 def test_a_table_of_any_name_is_one_if_its_columns_are_named(mark, nbspam, model, tmp_path):
     rows = "kind,words\na,gold oak\nb,oak elm\nc,elm oak\n".replace(",", mark)
     (tmp_path / "t.txt").write_text(rows)
-    columns = ("--text-column", "words", "--label-column", "kind")
-    trained = nbspam("train", tmp_path / "t.txt", *columns, "--weighting", "presence")
+    columns = ("--text-column", "words", "--label-column", "kind", "--weighting", "presence")
+    trained = nbspam("train", tmp_path / "t.txt", *columns)
     assert trained[1].startswith("read 3 texts")
     first, *shown = nbspam.out("words").splitlines()
     assert first == "# a: weight\ta\tothers\ttoken"
@@ -177,9 +177,7 @@ def test_a_table_of_any_name_is_one_if_its_columns_are_named(mark, nbspam, model
     assert counts == {"gold": ["1", "0"], "oak": ["1", "2"], "token": ["b", "others"]}
     assert nbspam.out("classify", tmp_path / "t.txt", columns[0], "words").count("\n") == 3
     (tmp_path / "new.csv").write_text("words\noak\n")  # which needs no classes
-    lazy = nbspam(
-        "lazy", tmp_path / "t.txt", tmp_path / "new.csv", *columns, "--weighting", "presence"
-    )
+    lazy = nbspam("lazy", tmp_path / "t.txt", tmp_path / "new.csv", *columns)
     assert lazy == nbspam("classify", tmp_path / "new.csv")
     said = nbspam("train", tmp_path / "t.txt", *columns[:3], "other")[2]
     assert said.endswith("t.txt: no column 'other'; there are: kind, words\n")

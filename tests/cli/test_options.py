@@ -62,12 +62,7 @@ def test_a_word_that_does_not_fit_is_named_with_what_to_do():
             assert ";" in refused.value.message
 
 
-def test_shares_and_labels_are_one_value():
-    assert kinds.shares(None, None, [("spam", 0.8), ("ham", 0.2)]) == {"spam": 0.8, "ham": 0.2}
-    assert kinds.shares(None, None, ["estimated"]) == "estimated"
-    assert kinds.shares(None, None, []) is None
-    with pytest.raises(click.BadParameter, match="estimated: not NAME=P"):
-        kinds.shares(None, None, ["estimated", ("spam", 0.8)])
+def test_labels_are_in_one_order():
     labels = Labels(spam=("s",), ham=("h", "i"), named=(("work", "w"),))
     assert labels.paths == [("spam", "s"), ("ham", "h"), ("ham", "i"), ("work", "w")]
 

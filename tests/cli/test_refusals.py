@@ -55,6 +55,7 @@ train --format mbx $FOLDER | --format 'mbx' is not one of 'eml', 'mbox'
 table train --format mbox $MELONS | --format 'mbox' is not one of 'csv', 'tsv', 'jsonl'; see
 table train --order 101 | --order 101 is not in the range 1<=x<=100
 classify --prior spam | nbspam: --prior spam: not NAME=P; write it as --prior spam=0.8
+classify --prior estimated --prior spam=.8 | nbspam: --prior estimated: not NAME=P; write it as
 classify --prior spam=.1 --prior spam=.9 | --prior names a class twice; give each class one share
 shard 1/2 $FOLDER | Missing option '-o' / '--output'
 shard 1/2 $FOLDER -o $OTHER --max-parents 2 | --max-parents: no such option
@@ -102,7 +103,6 @@ table explain gone --factors --report a.html | --report and --factors: two forms
 explain gone --brief --json | --brief and --json: two forms of answer
 table explain gone --factors -n 3 | --number and --factors: two forms of answer
 cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
-table cluster gone -k 2 --assignments -n 3 | --number and --assignments: two forms of answer
 cluster gone -k 2 --assignments --json --trace | --trace and --assignments --json: two forms
 table explain gone --factors --brief | --brief and --factors: two forms of answer
 compare $FOLDER --against --pears | --against '--pears': --pears: no such option

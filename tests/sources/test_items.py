@@ -270,14 +270,6 @@ def test_a_file_of_apple_mail_is_its_message(size, tmp_path):
         assert data(path) == [other]
 
 
-def test_errors_in_tables_name_the_file(tmp_path):
-    path = write(tmp_path / "t.jsonl", b'{"text": "x"}\n{\n')
-    with pytest.raises(InputError, match=r"t\.jsonl: line 2: not JSON"):
-        read(path)
-    with pytest.raises(InputError, match="-: line 1: not JSON"):
-        read("-", stdin=b"{", format="jsonl")
-
-
 def test_a_missing_path_is_reported_before_reading_with_a_similar_one(tmp_path):
     near = write(tmp_path / "mails" / "inbox.mbox").parent
     for path, words in (
@@ -386,15 +378,11 @@ def test_each_format_works_or_names_the_mistake(name, format, tmp_path):
             read(path, format=format)
 
 
-def test_formats_of_folders_unknown_ones_and_closed_streams_are_refused(monkeypatch):
-    for format in ("maildir", "mh", "classes"):
-        with pytest.raises(InputError, match=f"-: a file, but --format {format} is a folder"):
-            read("-", stdin=b"", format=format)
+def test_formats_of_folders_and_unknown_ones_are_refused():
+    with pytest.raises(InputError, match="-: a file, but --format mh is a folder"):
+        read("-", stdin=b"", format="mh")
     with pytest.raises(UsageError, match="--format rar: unknown; choose from eml, mbox"):
         read("x", format="rar")
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match="-: standard input is closed"):
-        list(read_items(["-"]))
 
 
 items = st.lists(
