@@ -63,11 +63,17 @@ def _attached(kind: str, name: str, encoding: str = "base64") -> Form:
     return form
 
 
-def _calendar(mail: Mail) -> bytes:
+def _event(mail: Mail, more: str = "") -> bytes:
     said = re.sub(r"\s+", " ", mail.text).replace(",", "\\,")
-    event = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:{said}\nEND:VEVENT\nEND:VCALENDAR\n"
+    event = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:{said}\n{more}END:VEVENT\nEND:VCALENDAR\n"
     kind = 'text/calendar; method=REQUEST; charset="utf-8"'
-    return mail.behind_ham(part(kind, event.encode(), disposition="attachment"))
+    return part(kind, event.encode(), disposition="attachment" if not more else "inline")
+
+
+def _event_with_ham(mail: Mail) -> bytes:
+    """Return an invitation with ham in a property that nobody is shown."""
+    ham = re.sub(r"\s+", " ", mail.ham()).replace(",", "\\,")
+    return mail.message(_event(mail, f"X-NOTE:{ham}\n"))
 
 
 def _attached_message(mail: Mail, depth: int) -> bytes:
@@ -177,7 +183,8 @@ PLACE: dict[str, Form] = {
     "attached octets, .html": _attached("application/octet-stream", "offer.html"),
     "attached as xhtml": _attached("application/xhtml+xml", "offer.xhtml", "8bit"),
     "attached as text/x-card": _attached("text/x-card", "a.card"),
-    "in an invitation": _calendar,
+    "in an invitation": lambda mail: mail.behind_ham(_event(mail)),
+    "an invitation with ham in X-NOTE": _event_with_ham,
     "attached message": partial(_attached_message, depth=1),
     "attached message, two deep": partial(_attached_message, depth=2),
     "ham alternative": _behind_ham("alternative"),

@@ -20,15 +20,16 @@ _BY_SOME = frozenset(
     b"text/%b" % name for name in (b"x-amp-html", b"watch-html", b"enriched", b"richtext")
 )
 _HTML_TYPES = _BY_SOME | {b"text/html", b"application/xhtml+xml", b"image/svg+xml"}
-_CARDS = frozenset((b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory"))
+_CARDS = frozenset(
+    b"text/calendar text/x-vcalendar text/vcard text/x-vcard text/directory".split()
+)
 # Files of these types are text only if they look like it and their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
     b"txt": b"text/plain",
     **dict.fromkeys((b"htm", b"html", b"xhtml", b"xht", b"shtml", b"hta", b"svg"), b"text/html"),
     **dict.fromkeys((b"eml", b"mht", b"mhtml"), b"message/rfc822"),
-    b"ics": b"text/calendar",
-    b"vcf": b"text/vcard",
+    **dict.fromkeys((b"ics", b"vcs", b"vcf"), b"text/calendar"),
 }
 _SNIFFED = 1024  # bytes at the beginning that tell text from binary data
 # Control characters that text does not have, and how files in letters begin that are not text:
@@ -469,12 +470,11 @@ _MAX_STYLE = 64 << 10  # bytes of a style sheet
 _BLANKS = re.compile(rb"\s\s++")
 _BLANK = re.compile(rb"[ \n]")
 _NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
-_UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
-_UNSEEN_END = {
-    b"": re.compile(rb"--!?>"),
-    b"script": re.compile(rb"</(?i:script)"),
-    b"style": re.compile(rb"</(?i:style)"),
-}
+_UNSEEN = re.compile(  # of a script `<` is left, of a style sheet its beginning
+    rb"<!--.*?(?:--!?>|\Z)|(<)(?i:script)\b.*?(?:</(?i:script)|\Z)"
+    rb"|(<(?i:style)\b.*?)(?=</(?i:style)|\Z)",
+    re.DOTALL,
+)
 _BRACKET = re.compile(rb"[<>]")
 _BETWEEN_HTML = b"<\n"  # ends a tag that a piece of HTML leaves open, and begins none
 
@@ -500,11 +500,8 @@ def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
     last = most // 4
     first = min(last + 1, most)
     between = [len(piece) + 1 for piece in pieces[first : len(pieces) - last]]
-    seed = 0
-    for piece in pieces:
-        seed = crc32(piece, seed)
     bounds = list(accumulate(between))
-    spots = _spots(bounds[-1], most - first - last, seed)
+    spots = _spots(bounds[-1], most - first - last, crc32(b"".join(pieces)))
     middle = {first + bisect_right(bounds, spot) for spot in spots}
     return [*range(first), *sorted(middle), *range(len(pieces) - last, len(pieces))]
 
@@ -535,19 +532,11 @@ def _condensed(text: bytes, is_html: bool) -> bytes:
 
 def _without_unseen(html: bytes) -> bytes:
     """Return HTML without comments and scripts, and with style sheets of a limited size."""
-    kept = bytearray()  # joining pieces takes 80 bytes for each
-    position = 0
-    while match := _UNSEEN.search(html, position):
-        kept += html[position : match.start()]
-        name = (match[1] or b"").lower()
-        end = _UNSEEN_END[name].search(html, match.end())
-        if name == b"style":
-            position = end.start() if end else len(html)
-            kept += html[match.start() : min(position, match.start() + _MAX_STYLE)]
-        else:
-            position = end.end() if end else len(html)
-            kept += b"<" * (name == b"script")  # of what remains of the end tag
-    return bytes(kept + html[position:])
+    kept, done = bytearray(), 0  # joining pieces takes 80 bytes for each
+    for match in _UNSEEN.finditer(html):
+        kept += html[done : match.start()] + (match[1] or match[2] or b"")[:_MAX_STYLE]
+        done = match.end()
+    return bytes(kept + html[done:])
 
 
 def sampled(text: bytes, most: int, is_html: bool = False) -> bytes:
@@ -579,14 +568,10 @@ def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
     if start:
         word = _BLANK.search(text, start, min(start + _REACH, stop))
         start = word.end() if word else start
-        while start < stop and text[start] & 0xC0 == 0x80:  # within a character
-            start += 1
         bracket = _BRACKET.search(text, start, stop) if is_html else None
         if bracket and bracket[0] == b">":
             start = bracket.end()
     if stop < len(text):
         blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
         stop = blank if blank > start else stop
-        while stop > start and text[stop] & 0xC0 == 0x80:
-            stop -= 1
-    return text[start:stop]
+    return text[start:stop].decode("utf-8", "ignore").encode()

@@ -16,7 +16,7 @@ from struct import error, pack, unpack_from
 from typing import NamedTuple
 
 from nbspam.charsets import CharsetGuess, to_utf8
-from nbspam.mail.headers import with_line_feeds
+from nbspam.mail.headers import decode_transfer, with_line_feeds
 
 SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
 TNEF = b"\x78\x9f\x3e\x22"  # the first bytes of winmail.dat
@@ -27,14 +27,6 @@ _SIGNED = bytes.fromhex("2a864886f70d010702")  # the object identifier of signed
 _SEQUENCE, _OBJECT_ID, _CONTENT, _OCTETS, _OCTETS_IN_PIECES = 0x30, 0x06, 0xA0, 0x04, 0x24
 
 
-class _Element(NamedTuple):
-    """A BER element: its tag, and where its content starts and stops."""
-
-    tag: int
-    start: int
-    stop: int | None  # None: it ends with an element of tag 0
-
-
 def cms_content(data: bytes) -> bytes:
     """Return the MIME part inside signed CMS; nothing if there is none to read."""
     try:
@@ -42,53 +34,52 @@ def cms_content(data: bytes) -> bytes:
         if kind != _SIGNED:
             return b""
         # The version and the digest algorithms stand before the content.
-        place = _behind(data, _behind(data, _element(data, place, _SEQUENCE).start))
+        place = _behind(data, _behind(data, _element(data, place, _SEQUENCE)[1]))
         return _octets(data, _named_content(data, place)[1])
     except ValueError:
         return b""
 
 
-def _element(data: bytes, place: int, wanted: int | None = None) -> _Element:
-    """Return the element that begins at a place; raises ValueError where no such one does."""
+def _element(data: bytes, place: int, wanted: int | None = None) -> tuple[int, int, int | None]:
+    """Return tag, start and stop of a BER element; stop is None if an element of tag 0 ends it."""
     if place + 2 > len(data) or wanted not in (None, data[place]):
         raise ValueError("the data end, or another tag is there")
     tag, length, start = data[place], data[place + 1], place + 2
     if length == 0x80:
-        return _Element(tag, start, None)
+        return tag, start, None
     if length > 0x80:
         start += length & 0x7F
         length = int.from_bytes(data[place + 2 : start], "big")
-    return _Element(tag, start, min(start + length, len(data)))
+    return tag, start, min(start + length, len(data))
 
 
 def _behind(data: bytes, place: int) -> int:
     """Return where the element that begins at a place ends."""
     n_open = 0
     while True:
-        found = _element(data, place)
-        place = found.start if found.stop is None else found.stop
-        n_open += (found.stop is None) - (found.tag == 0)
+        tag, start, stop = _element(data, place)
+        place = start if stop is None else stop
+        n_open += (stop is None) - (tag == 0)
         if n_open <= 0:
             return place
 
 
 def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
     """Return the name of a ContentInfo, and where its content begins."""
-    name = _element(data, _element(data, place, _SEQUENCE).start, _OBJECT_ID)
-    content = _element(data, name.stop or len(data), _CONTENT)
-    return data[name.start : name.stop], content.start
+    _, start, stop = _element(data, _element(data, place, _SEQUENCE)[1], _OBJECT_ID)
+    return data[start:stop], _element(data, stop or len(data), _CONTENT)[1]
 
 
 def _octets(data: bytes, place: int) -> bytes:
     """Return the octet string that begins at a place, in one piece or in many."""
     octets = bytearray()  # joining pieces takes 80 bytes for each
     while place < len(data):
-        found = _element(data, place)
-        if found.tag == _OCTETS:
-            octets += data[found.start : found.stop]
-            place = found.stop or len(data)
-        elif found.tag == _OCTETS_IN_PIECES:
-            place = found.start
+        tag, start, stop = _element(data, place)
+        if tag == _OCTETS:
+            octets += data[start:stop]
+            place = stop or len(data)
+        elif tag == _OCTETS_IN_PIECES:
+            place = start
         else:
             break
     return bytes(octets)
@@ -185,24 +176,29 @@ def _properties(data: bytes, wanted: tuple[int, ...]) -> _Properties:
 # --- invitations and cards -------------------------------------------------------------------
 
 _FOLD = re.compile(rb"\n[ \t]")
-# The properties whose values nobody is shown: numbers, dates, and data such as photographs.
-_NO_TEXT = re.compile(
-    rb"(?i:BEGIN|END|VERSION|PRODID|UID|REV|METHOD|CALSCALE|SEQUENCE|STATUS|TRANSP|CLASS|TRIGGER"
-    rb"|ACTION|PRIORITY|RRULE|EXDATE|TZID|TZNAME|TZOFFSETFROM|TZOFFSETTO|DTSTAMP|DTSTART|DTEND"
-    rb"|CREATED|LAST-MODIFIED|PHOTO|LOGO|SOUND|KEY)\b"
+# The properties whose values people are shown.  Of others, which may say anything, links count.
+_SHOWN = frozenset(
+    b"SUMMARY DESCRIPTION STYLED-DESCRIPTION X-ALT-DESC LOCATION COMMENT CONTACT CATEGORIES"
+    b" RESOURCES ORGANIZER ATTENDEE URL NAME X-WR-CALNAME X-WR-CALDESC FN N NICKNAME ADR LABEL"
+    b" TEL EMAIL IMPP ORG TITLE ROLE NOTE AGENT HOBBY INTEREST EXPERTISE X-ABLABEL".split()
 )
 _ESCAPED = re.compile(rb"\\([nN,;:\\])")
-_CARD_LINE = re.compile(rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})([;:].*)", re.DOTALL)
-# The parameters of a property, and the colon behind them: quoted values may have colons.  For
+# The name of a property, its parameters and its value: quoted parameters may have colons.  For
 # `|(?!)` see `headers`.
-_PARAMETERS = re.compile(rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?|(?!)){0,20}+):")
+_CARD_LINE = re.compile(
+    rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})"
+    rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?|(?!)){0,20}+):(.*)",
+    re.DOTALL,
+)
+_TOLD = re.compile(
+    rb";(?i:CN|LABEL|FILENAME|ALTREP)=(\"[^\"]*+\"|[^\";]*+)"
+)  # which are shown, too
 _QUOTED = re.compile(rb"(?i:QUOTED-PRINTABLE)[^\n]*+(?:(?<==)\n[^\n]*+|(?!))*+")
 _BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")
-_DATA_URI = re.compile(rb"(?i:data):\S++")
 
 
 def card_texts(data: bytes) -> tuple[bytes, bytes]:
-    """Return the text and the HTML of an invitation (text/calendar) or a card (vCard).
+    """Return the text and the HTML of an invitation (iCalendar, vCalendar) or a card (vCard).
 
     Both are in the charset of the data.
     """
@@ -213,20 +209,20 @@ def card_texts(data: bytes) -> tuple[bytes, bytes]:
     html: list[bytes] = []
     for line in _FOLD.sub(b"", data).split(b"\n"):
         match = _CARD_LINE.fullmatch(line)
-        if match is None or _NO_TEXT.match(match[1]):
-            texts += [] if match else [line]
+        if match is None:
+            texts.append(line)
             continue
-        found = _PARAMETERS.match(match[2])
-        settings, value = (found[1], match[2][found.end() :]) if found else (b"", match[2])
+        name, settings, value = match.groups()
         upper = settings.upper()
+        if not (name.upper() in _SHOWN or _LINK.fullmatch(value)):
+            continue
         if b"QUOTED-PRINTABLE" in upper:
             value = a2b_qp(value)
-        if b";ENCODING=B" in upper or _DATA_URI.fullmatch(value):
-            continue
+        elif b";ENCODING=B" in upper:
+            value = decode_transfer(value, b"base64")
         value = _ESCAPED.sub(lambda match: b"\n" if match[1] in b"nN" else match[1], value)
         (html if b"TEXT/HTML" in upper else texts).append(value)
-        # Names of people, and texts in other forms, are parameters.
-        texts += [settings.replace(b";", b" ")] * (b"CN=" in upper or b"ALTREP=" in upper)
+        texts += _TOLD.findall(settings)
     return b"\n".join(texts), b"\n".join(html)
 
 
