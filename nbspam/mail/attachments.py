@@ -63,10 +63,21 @@ _STARTS = {
     b"ITSF": "chm",
     b"L\0\0\0\1\x14\2\0": "lnk",
     b"MSCF": "cab",
+    b"\x60\xea": "arj",
+    b"BZh": "bz2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zst",
     b"ID3": "mp3",
     b"<svg": "svg",
     b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d": "one",
 }
+_MARKS = (  # which stand behind other bytes
+    (b"WEBP", 8, "webp"),
+    (b"-lh", 2, "lzh"),
+    (b"**ACE**", 7, "ace"),
+    (b"ustar", 257, "tar"),
+    (b"CD001", 0x8001, "iso"),  # ECMA-119, section 8.4
+)
 _PDF, _SNIFFED = re.compile(rb"%PDF-\d"), 1024  # bytes of the beginning
 _LONGEST = max(map(len, _STARTS))
 _ARCHIVE = re.compile(b"PK\3\4|Rar!\x1a\7|7z\xbc\xaf\x27\x1c")
@@ -81,8 +92,9 @@ _SAME = {
     **dict.fromkeys(("x-tar",), "tar"),
     **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
+    **dict.fromkeys(("img",), "iso"),
 }
-_KNOWN = frozenset((*_STARTS.values(), *_SAME, "webp", "iso", "tar"))
+_KNOWN = frozenset((*_STARTS.values(), *_SAME, *(kind for _, _, kind in _MARKS)))
 _OFFICE = {b"word": "docx", b"ppt": "pptx", b"xl": "xlsx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
 NEED_NO_END = frozenset(("rtf", *_OFFICE.values()))
@@ -134,16 +146,18 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
 
     kind: its declared type.  data: at most MAX_FILE bytes of it.  size: bytes of all of it.
     """
-    found = _type_of_bytes(data)
+    extension = _EXTENSION.search(filename)
+    named = extension[1].lower().decode() if extension else ""
+    claimed = {named, kind.partition(b"/")[2].decode("latin-1")}
+    is_pdf = "pdf" in claimed and _PDF.search(data, 0, _SNIFFED)
+    found = "pdf" if is_pdf else _type_of_bytes(data)
     # Programs open archives behind other bytes, too, which may be a program that unpacks them.
     mark = _ARCHIVE.search(data) if found in ("", "exe", "zip", "rar", "7z") else None
     packed = data[mark.start() if mark else 0 :]
     found = found or _type_of_bytes(packed)
     step = max(4 ** ((max(size, 1).bit_length() + 1) // 2), 1024)  # a class of sizes, by its end
     facts = [f"type-{found or 'other'}", f"size-{step >> 10}k"]
-    extension = _EXTENSION.search(filename)
-    named = extension[1].lower().decode() if extension else ""
-    said = {named, kind.partition(b"/")[2].decode("latin-1")} & _KNOWN if found else set()
+    said = claimed & _KNOWN if found else set()
     facts += [f"{name}-is-{found}" for name in sorted(said) if _SAME.get(name, name) != found]
     if size > MAX_FILE:
         facts.append("too-large")
@@ -171,18 +185,16 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
 
 
 def _type_of_bytes(data: bytes) -> str:
-    if _PDF.search(data, 0, _SNIFFED):  # which viewers find behind other bytes
+    start = data[: _LONGEST + 2].lstrip()
+    found = next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
+    for mark, place, kind in _MARKS:
+        found = kind if data.startswith(mark, place) else found
+    # Viewers find a PDF behind other bytes, but files in an archive begin there, too.
+    if found not in _ENTRIES and _PDF.search(data, 0, _SNIFFED):
         return "pdf"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "webp"
-    if data.startswith(b"CD001", 0x8001):  # ECMA-119, section 8.4
-        return "iso"
-    if data.startswith(b"ustar", 257):
-        return "tar"
     if data.startswith(b"<?xml") and b"<svg" in data[:_SNIFFED]:
         return "svg"
-    start = data[: _LONGEST + 2].lstrip()
-    return next((kind for mark, kind in _STARTS.items() if start.startswith(mark)), "")
+    return found
 
 
 def _compressed_objects(data: bytes) -> Iterator[bytes]:
@@ -204,7 +216,9 @@ def _compressed_objects(data: bytes) -> Iterator[bytes]:
 def _facts_of_names(names: list[bytes]) -> list[str]:
     inside = {match[1].lower().decode() for match in map(_EXTENSION.search, names) if match}
     facts = [f"inside-{extension}" for extension in sorted(inside)[:_MAX_INSIDE]]
-    return [*facts, f"files-{min(len(names), 10)}"]
+    paths = [name.replace(b"\\", b"/").rstrip(b"/") for name in names]
+    n_files = len({*paths} - {path.rpartition(b"/")[0] for path in paths})  # without folders
+    return [*facts, f"files-{min(n_files, 10)}"]
 
 
 _JPEG_FRAME = re.compile(rb"\xff[\xc0-\xc3\xc5-\xc7\xc9-\xcb\xcd-\xcf]..\x08", re.DOTALL)
@@ -258,28 +272,19 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
 
     None if the data are no archive.
     """
-    for start, place, entries in (
-        (b"PK\3\4", 0, _zip_entries),
-        (b"Rar!\x1a\7\0", 0, _rar4_entries),
-        (b"Rar!\x1a\7\1\0", 0, _rar5_entries),
-        (b"7z\xbc\xaf\x27\x1c", 0, _7z_entries),
-        (b"ustar", 257, _tar_entries),
-        (b"\x1f\x8b\x08", 0, _gzip_entries),
-    ):
-        if data.startswith(start, place):
-            names: list[bytes] = []
-            is_encrypted = False
-            # Errors mean that the data end.
-            with suppress(
-                struct.error, IndexError, lzma.LZMAError, zlib.error, ValueError, OverflowError
-            ):
-                for name, is_closed in entries(data):
-                    is_encrypted = is_encrypted or is_closed
-                    names += [] if name is None else [name[:_MAX_NAME]]
-                    if len(names) >= MAX_MEMBERS:
-                        break
-            return names, is_encrypted
-    return None
+    entries = _ENTRIES.get(_type_of_bytes(data))
+    if entries is None:
+        return None
+    names: list[bytes] = []
+    is_encrypted = False
+    # Errors mean that the data end.
+    with suppress(struct.error, IndexError, lzma.LZMAError, zlib.error, ValueError, OverflowError):
+        for name, is_closed in entries(data):
+            is_encrypted = is_encrypted or is_closed
+            names += [] if name is None else [name[:_MAX_NAME]]
+            if len(names) >= MAX_MEMBERS:
+                break
+    return names, is_encrypted
 
 
 # --- ZIP (APPNOTE 6.3.9) ---------------------------------------------------------------------
@@ -306,13 +311,15 @@ _END = re.compile(rb"[\0\n]")
 def _tar_entries(data: bytes) -> Iterator[_Entry]:
     place, long_name = 0, b""
     while data.startswith(b"ustar", place + 257):
-        size = max(int(data[place + 124 : place + 136].strip(b" \0") or b"0", 8), 0)
+        digits = data[place + 124 : place + 136]  # or a number in bytes, behind a first bit
+        is_wide = digits[0] & 0x80
+        size = int.from_bytes(digits[1:]) if is_wide else int(digits.strip(b" \0") or b"0", 8)
         kind, content = data[place + 156 : place + 157], data[place + 512 : place + 512 + size]
-        if kind in b"0\0":
+        if kind not in b"5DKLNVXgx":  # folders, and headers about other members
             yield long_name or data[place : place + 100].partition(b"\0")[0], False
         is_name = kind == b"L" or (kind == b"x" and b" path=" in content)  # of the next file
         long_name = _END.split(content.rpartition(b" path=")[2], 1)[0] if is_name else b""
-        place += 512 + size + -size % 512
+        place += 512 + max(size + -size % 512, 0)
 
 
 def _gzip_entries(data: bytes) -> Iterator[_Entry]:
@@ -430,3 +437,12 @@ def _number_7z(data: bytes, place: int) -> tuple[int, int]:
             return value | (data[place] & (0x7F >> n)) << 8 * n, place + n + 1
         value |= data[place + n + 1] << 8 * n
     return value, place + 9
+
+
+_ENTRIES = {
+    "zip": _zip_entries,
+    "rar": lambda data: (_rar5_entries if data[6] else _rar4_entries)(data),
+    "7z": _7z_entries,
+    "tar": _tar_entries,
+    "gzip": _gzip_entries,
+}

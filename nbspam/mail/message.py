@@ -42,6 +42,9 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
+_PICTURE = re.compile(
+    rb"(?i:data:image/(?:png|jpe?g|gif|bmp|webp);base64),([A-Za-z0-9+/=\s]{99,})"
+)
 # Bytes of the beginning of a writer's own text.  A message in which its writer says less than a
 # few bytes says what it quotes: E-321.
 _BEGINNING, _FEW_BYTES = 2000, 20
@@ -57,7 +60,7 @@ _REPEATED_HEAD = re.compile(
     "\n[ \t*]*+(?:From|Von|D[ea]|发件人)(?: |\xa0)?(?::|：).*\n(?:.*\n){1,12}?"
     "[ \t*]*+(?:Subject|Betreff|Objet|Asunto|Oggetto|主题)(?: |\xa0)?(?::|：)".encode()
 )
-_RULE = b"-----"  # on both sides of a title: "-----Original Message-----"
+_TITLED_RULE = re.compile(rb"^[^\n\S]*+-----[- ]*+[^- \n].*-----[^\n\S]*$", re.MULTILINE)
 _BLANK = re.compile(rb"[ \n]")
 # Only the first of quoted lines must begin with >.  It is searched as the rarest byte there.
 _QUOTED_LINES = re.compile(rb">(?<![^\n]>)[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
@@ -125,6 +128,9 @@ class _MessageReader:
         data = headers.with_line_feeds(data)  # those of encoded text are still CRLF
         if defect is not None:
             self.defects.add(defect)
+        if text.is_html and self.limits.documents and data.find(b"64,") >= 0:
+            held = map(headers.decode_base64, _PICTURE.findall(data))
+            self.parts.documents += [("png", picture) for picture in held]  # or of another kind
         if not text.is_html and _FULL_LINE.search(data):
             self.files[index] = [Field("filename", each[1]) for each in _UUENCODED.finditer(data)]
             data = _UUENCODED.sub(b"\n", data)
@@ -428,12 +434,7 @@ def _introduction(text: bytes) -> int:
 
 
 def _titled_rule(text: bytes) -> int:
-    """Return where the first line starts that is a title between rules; else the end."""
-    place = text.find(_RULE, 0, _BEGINNING)
-    while place >= 0:
-        start, stop = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
-        line = text[start : stop if stop >= 0 else len(text)].strip()
-        if line.startswith(_RULE) and line.endswith(_RULE) and line.strip(b"- "):
-            return start
-        place = text.find(_RULE, stop, _BEGINNING) if stop >= 0 else -1
-    return len(text)
+    """Return where the first line like "-----Original Message-----" starts; else the end."""
+    has_rule = text.find(b"-----", 0, _BEGINNING) >= 0
+    title = _TITLED_RULE.search(text, 0, _BEGINNING) if has_rule else None
+    return title.start() if title else len(text)

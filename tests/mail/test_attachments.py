@@ -72,7 +72,11 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
     (WEBP + b"VP8 " + bytes(10) + struct.pack("<HH", 320, 240), b"", {"image-320x240"}),
     (b"\xe4R\\{\x8c\xd8\xa7M", b"a.pdf", {"type-one", "pdf-is-one"}),
     (packed({"a.exe": b"x"}), b"a.zip", {"type-tar", "zip-is-tar", "inside-exe", "files-1"}),
+    (packed({"a.pdf": b"%PDF-1"}), b"a.tar", {"type-tar", "inside-pdf"}),
     (bytes(0x8001) + b"CD001", b"a.pdf", {"type-iso", "pdf-is-iso"}),
+    (b"Rar!\x1a\7\0", b"a.arj", {"type-rar", "arj-is-rar"}),
+    (b"  -lh5-", b"a.zip", {"type-lzh", "zip-is-lzh"}),
+    (zipped("a/", "a/b.c/", "a/b.c/d"), b"a.zip", {"files-1"}),
     (b"<svg><script>eval(atob('x'))", b"a.svg", {"type-svg", "script-atob"}),
     (b"<?xml version='1.0'?><!DOCTYPE svg><svg>", b"a.svg", {"type-svg"}),
     (OLE + "_VBA_PROJECT".encode("utf-16-le"), b"a.xls", {"type-ole", "macros"}),
@@ -86,6 +90,7 @@ def fields(data: bytes, kind=BINARY, name=b"x", limits=LIMITS) -> dict[str, byte
     (zipped("word/embeddings/oleObject1.bin"), b"a.docx", {"type-docx", "embedded"}),
     (b"{\\rt{\\object{\\*\\objdata 01}}}", b"a.rtf", {"type-rtf", "embedded"}),
     (b"GIF89a %PDF-1.4 /URI", b"a.pdf", {"type-pdf", "pdf-link"}),  # which viewers open
+    (zipped("a") + b"%PDF-1.4 /URI", b"a.pdf", {"type-pdf", "pdf-link"}),
     (b"%PDF<</Type/ObjStm>>stream\n" + zlib.compress(b"/Launch"), b"a.pdf", {"pdf-launch"}),
 ])  # fmt: skip
 def test_facts(data, name, expected):
@@ -211,11 +216,13 @@ def test_a_long_or_forged_name_in_an_archive_keeps_its_extension():
 
 def test_a_tar_archive_has_long_names_and_damage_ends_it():
     name, files = "a" * 120 + ".exe", {"b": b"x"}
-    dated = tarfile.TarInfo("c")
-    dated.mtime = 0.5
+    dated, folder = tarfile.TarInfo("c"), tarfile.TarInfo("d")
+    dated.mtime, dated.type, folder.type = 0.5, tarfile.CONTTYPE, tarfile.DIRTYPE
     for form in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
-        data = tarfile.TarInfo(name).tobuf(form) + dated.tobuf(form) + packed(files)
-        assert read_archive(data) == ([name.encode(), b"c", b"b"], False)
+        heads = [info.tobuf(form) for info in (tarfile.TarInfo(name), dated, folder)]
+        assert read_archive(b"".join(heads) + packed(files))[0] == [name.encode(), b"c", b"b"]
+    wide = packed(files).replace(b"00000000001\0", b"\x80" + bytes(10) + b"\1")
+    assert read_archive(wide[:-9216] + packed(files)) == ([b"b", b"b"], False)
     damaged = packed(files).replace(b"00000000001\0", b"-7777777777\0")
     assert read_archive(damaged) == ([b"b"], False)
     assert read_archive(gzip.compress(b"x")) == ([], False)
@@ -544,6 +551,8 @@ def test_links_in_codes_and_documents_are_links_like_others():
         found = fields(packed(document, "zip"), limits=limits)
         assert b"cheap pills" in found["attached"]
         assert found.get("url") == (None if kind == "PDF" else b"://a.example/code"), kind
+    page = b'<img src="data:image/png;base64,%b">' % base64.encodebytes(coded("PNG"))
+    assert fields(page, b"text/html", limits=limits)["attached"] == b"http://a.example/code"
     found = fields(zipped("word/document.xml", data=b"http://a.example/text"), limits=limits)
     assert found["url"] == b"://a.example/text"
     assert "attached" not in fields(packed(document, "zip"))
