@@ -243,8 +243,8 @@ _NO_MARKUP = re.compile(
 _SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an attribute
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
-    rb"(?=</?(?:w:(?:p|tc|p?tab|sym|br|cr|instrText)|a:(?:p|br)|text:(?:p|h|s|tab|line-break|note)"
-    rb"|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|(?:c:)?[fv])[\s/>])"
+    rb"(?=</?(?:w:(?:p|tc|p?tab|sym|br|cr|rt|instrText)|a:(?:p|br)"
+    rb"|text:(?:p|h|s|tab|line-break|note|ruby-text)|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|(?:c:)?[fv])[\s/>])"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
 # Numbers, formulas without texts, and the places of pictures.
@@ -252,10 +252,11 @@ _NO_TEXT = re.compile(
     rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f\b[^<>]*+>[^<\"&]*+</(?:c:)?f>)|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
-# Codes of fields, and formulas with texts.  Their results are shown.
+# Codes of fields, and formulas with texts, whose results are shown; how text is pronounced.
 _CODES = (
     re.compile(rb"<w:instrText\b[^<>]*+>(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)([^<]*+)"),
     re.compile(rb'<f\b[^<>]*+>(?=[^<]*["&])([^<]*+)</f>\s*+<v>(?=[^<])'),
+    re.compile(rb"<rPh\b[^<>]*+>\s*+<t\b[^<>]*+>([^<]++)"),
 )
 _LINK_IN_CODE = re.compile(r"(?:[a-zA-Z]{3,9}://|mailto:|www\.)[^\s\"]{3,2000}")
 # Of the header before a file (APPNOTE 6.3.9): method and size, and the lengths before the data.

@@ -267,13 +267,13 @@ FORMULA = 'HYPERLINK("http://a.example/","x")'
 @pytest.mark.parametrize(("name", "xml", "lines"), [
     ("word/document", XML, ["cheap pills & more", "end"]),
     ("word/document", "a<wp:posOffset>12</wp:posOffset>b<w:ptab/>c<w:sym/>d", ["ab", "c", "d"]),
-    ("word/document", "<w:t>a<w:noBreakHyphen />b<w:instrText>EQ c", ["a-b", "EQ c"]),
+    ("word/document", "a<w:noBreakHyphen/>b<w:rt>c</w:rt><w:instrText>EQ d", ["a-b", "c", "EQ d"]),
     ("word/document2", "<w:t>a", ["a"]),  # as Word writes it in a browser
     ("xl/worksheets/Sheet", "<v>text", ["text"]),
     ("ppt/slides/slide1", "<a:p>a<a:tableStyleId>{5}</a:tableStyleId></a:p>b", ["a", "b"]),
     ("content", f"a<text:tab/>b<text:line-break/>c{NOTE}", ["a", "b", "c", "1", "foot"]),
     ("content", "a<text:span>b<office:annotation><dc:creator>Ann", ["ab", "Ann"]),
-    ("xl/sharedStrings", "<si><t>a</t></si><si><t>b", ["a", "b"]),
+    ("xl/sharedStrings", "<si><t>a</t></si><si><t>b</t><rPh sb='0'><t>c</t></rPh>", ["a", "b"]),
     ("xl/worksheets/sheet1", "<c><f>SUM(A1)</f><v>-1.5E-3</v><v>text</v>", ["text"]),
     ("xl/worksheets/sheet1", f'<f aca="false">{FORMULA}</f><v></v>', [FORMULA]),
     ("xl/comments/comment1", "<t>a", ["a"]),
