@@ -22,9 +22,8 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, groupby, islice, product
+from itertools import chain, groupby, islice
 from math import hypot, inf
-from operator import itemgetter
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
@@ -253,10 +252,9 @@ _NO_TEXT = re.compile(
     rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
 # Codes of fields, and formulas with texts, whose results are shown; how text is pronounced.
-_CODES = (
-    re.compile(rb"<w:instrText\b[^<>]*+>(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)([^<]*+)"),
-    re.compile(rb'<f\b[^<>]*+>(?=[^<]*["&])([^<]*+)</f>\s*+<v>(?=[^<])'),
-    re.compile(rb"<rPh\b[^<>]*+>\s*+<t\b[^<>]*+>([^<]++)"),
+_CODE = re.compile(
+    rb"<(?:w:instrText\b[^<>]*+>(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)|rPh\b[^<>]*+>\s*+<t\b[^<>]*+>"
+    rb"|f\b[^<>]*+>(?=[^<\"&]*+[\"&][^<]*+</f>\s*+<v>[^<]))([^<]++)"
 )
 _LINK_IN_CODE = re.compile(r"(?:[a-zA-Z]{3,9}://|mailto:|www\.)[^\s\"]{3,2000}")
 # Of the header before a file (APPNOTE 6.3.9): method and size, and the lengths before the data.
@@ -271,7 +269,8 @@ def _read_office(data: bytes) -> Document:
             return Document("", [], ("encrypted",))
         targets = b"\n".join(chain.from_iterable(map(_TARGET.findall, parts.values())))
         links = html.unescape(targets.decode("utf-8", "replace")).split()
-        codes = _take_out_codes(parts)
+        said = b"\n".join(chain.from_iterable(map(_CODE.findall, parts.values())))
+        codes = html.unescape(said.decode("utf-8", "replace"))
         links += _LINK_IN_CODE.findall(codes)
         titles = _text_of_xml(parts.pop(_TITLES, b""))
         split = list(split_office(parts))
@@ -338,19 +337,6 @@ def _xml_of_parts(file: zipfile.ZipFile) -> tuple[dict[str, bytes], set[str]]:
     return parts, facts
 
 
-def _take_out_codes(parts: dict[str, bytes]) -> str:
-    """Take the codes that their results stand for out of the XML of parts, and return them."""
-    codes: list[bytes] = []
-
-    def take_out(code: re.Match[bytes]) -> bytes:
-        codes.append(code[1])
-        return b""
-
-    for name, pattern in product(parts, _CODES):
-        parts[name] = pattern.sub(take_out, parts[name])
-    return html.unescape(b"\n".join(codes).decode("utf-8", "replace"))
-
-
 def _read_page(data: bytes) -> Document:
     """Return the text of a page, or of a saved page (MHTML), which is a message."""
     from nbspam.mail.html import read_html
@@ -366,7 +352,7 @@ def _read_page(data: bytes) -> Document:
 
 def _text_of_xml(xml: bytes) -> str:
     xml = xml.replace(b"<w:noBreakHyphen/>", b"-")
-    text = _TAG.sub(b"", _ENDS.sub(b"\n", _NO_TEXT.sub(b"", xml)))
+    text = _TAG.sub(b"", _ENDS.sub(b"\n", _NO_TEXT.sub(b"", _CODE.sub(b"", xml))))
     return html.unescape(text.decode("utf-8", "replace"))
 
 
@@ -491,34 +477,26 @@ def _letters(text_page: Any) -> tuple[str, list[int]]:
     """
     from pypdfium2 import raw
 
-    places = list(range(text_page.count_chars()))
-    text = "".join(chr(raw.FPDFText_GetUnicode(text_page.raw, i)) for i in places)
-    for found in reversed([*_SCATTERED.finditer(text)]):
-        line = slice(text.rfind("\n", 0, found.start()) + 1, found.end())
-        letters = sorted(
-            (text_page.get_charbox(i, loose=True), i)
-            for i in places[line]
-            if not text[i].isspace()
-        )
-        if max(low for (_, low, _, _), _ in letters) < min(high for (_, _, _, high), _ in letters):
+    box, places = text_page.get_charbox, list(range(text_page.count_chars()))
+    letters = "".join(chr(raw.FPDFText_GetUnicode(text_page.raw, i)) for i in places)
+    for found in reversed([*_SCATTERED.finditer(letters)]):
+        line = slice(letters.rfind("\n", 0, found.start()) + 1, found.end())
+        placed = sorted((box(i, loose=True), i) for i in places[line] if not letters[i].isspace())
+        if max(low for (_, low, _, _), _ in placed) < min(high for (_, _, _, high), _ in placed):
             in_order, end = [], inf
-            for (left, low, right, high), i in letters:
+            for (left, low, right, high), i in placed:
                 in_order += [-1, i] if left - end > (high - low) * _BLANK else [i]
                 end = right
             places[line] = [*in_order, -1]
-    text = "".join(" " if i < 0 else text[i] for i in places)
 
     def rightward(word: re.Match[str]) -> str:
         # Letters in one box are a ligature, which pdfium turns round with the word.
-        placed = zip(map(text_page.get_charbox, places[slice(*word.span())]), word[0], strict=True)
-        glyphs = [
-            (box, "".join(letter for _, letter in same))
-            for box, same in groupby(placed, itemgetter(0))
-        ]
-        if glyphs[0][0] < glyphs[-1][0]:
-            return "".join(letters for _, letters in reversed(glyphs))
-        return "".join(letters[::-1] for _, letters in glyphs)
+        glyphs = [[*same] for _, same in groupby(places[slice(*word.span())], box)]
+        is_turned = box(glyphs[0][0]) < box(glyphs[-1][0])
+        order = chain.from_iterable(glyphs[::-1] if is_turned else map(reversed, glyphs))
+        return "".join(letters[i] for i in order)
 
+    text = "".join(" " if i < 0 else letters[i] for i in places)
     return _LEFTWARD.sub(rightward, text), places
 
 

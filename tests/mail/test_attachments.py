@@ -309,12 +309,12 @@ def test_a_document_may_write_its_xml_in_other_ways(xml, shown, hidden, charset)
 @pytest.mark.parametrize(("name", "xml"), [
     ("word/_rels/a.xml.rels", '<Relationship Target="http://a.example/?a=1&amp;b" Mode="x"/>'),
     ("word/a.xml", '<w:instrText xml:space="x"> HYPERLINK "http://a.example/?a=1&amp;b" '),
-    ("xl/worksheets/a.xml", '<f>HYPERLINK("http://a.example/?a=1&amp;b","secret")</f><v>x</v>'),
+    ("xl/worksheets/a.xml", '<f>HYPERLINK("http://a.example/?a=1&amp;b","secret")</f><v>1</v>'),
 ])  # fmt: skip
 def test_links_behind_the_text_of_office_documents(name, xml):
     found = read_document("docx", zipped(name, data=xml.encode()))
     assert (found.links, found.facts) == (["http://a.example/?a=1&b"], ())
-    assert found.text.strip() in ("", "x")
+    assert not found.text.strip()
 
 
 @pytest.mark.parametrize("head", [b"", b"Content-Type: text/html; charset=utf-8\n\n"])
