@@ -544,7 +544,7 @@ class Connection(asyncio.BufferedProtocol):
 # ---- the words of a verdict for mail systems ----
 
 MOST_REPORTED = 20  # tokens in a report, at most
-# Above the rules of a report: Postal, say, reads on from the dashes, as SpamAssassin prints them.
+# Above the rules of a report, from where clients read on, as SpamAssassin prints it (E-377).
 _COLUMNS = f" pts rule name              description\n---- {'-' * 22} {'-' * 50}"
 
 
