@@ -147,16 +147,15 @@ class Parts:
         has_stray_line = body < min(stop + 2, len(data))
         if has_stray_line:
             self.defects.add("no-blank-line")
-        block = whole = data[:stop]
+        block = data[:stop]
         if stop > self.limits.headers + 1:
             self.defects.add("headers-truncated")
             half = self.limits.headers // 2
             tail = block.find(b"\n", stop - half)
             block = block[:half] + (block[tail:] if tail >= 0 else b"")
-        is_coded = not headers.is_plain(block)
-        if is_coded:
-            _, declared = headers.content_value(telling.get(b"content-type", b""))
-            charset = declared.get("charset", b"").decode("latin-1")
+        _, declared = headers.content_value(telling.get(b"content-type", b""))
+        charset = declared.get("charset", b"").decode("latin-1")
+        if not headers.is_plain(block):
             self.encoded.append((len(self.fields), charset))
         for name, raw in telling.items():
             if name in headers.ON_CONTENT and raw.find(b"*=") >= 0:
@@ -165,10 +164,9 @@ class Parts:
         if part.head == headers.HEAD:
             # Words of the subject, empty if there is none, are words of the body, too (E-038).
             subject = telling.get(b"subject", b"")
-            if (is_coded or block is not whole) and not headers.is_plain(subject):
-                subject = b" " + headers.unfold(subject)
-            if is_coded:
+            if not headers.is_plain(subject):
                 self.encoded.append((len(self.fields), charset))
+                subject = b" " + headers.unfold(subject)
             self.fields.append(Field("body", subject))
         self.read_content(opened, part)
         if has_stray_line and self.readings > 0:

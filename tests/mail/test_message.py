@@ -295,6 +295,11 @@ def test_every_limit_holds_and_has_its_defect(limit, most, data, defect):
     assert defect in defects(parse_message(data, ReadingLimits(**{limit: 1})))
 
 
+def test_a_subject_that_the_limit_of_heads_leaves_out_is_decoded():
+    subject = b"A: 1\nB: 2\nSubject: =?ascii?Q?=66ree?=\nC: 3\nD: 4\n\n"
+    assert found(parse_message(subject, ReadingLimits(headers=12)), "body").split() == ["free"]
+
+
 def test_links_are_counted_up_to_a_limit():
     message = parse_message(b"Subject: x\n\n" + b"http://a.example " * 2000)
     assert LIMITS.urls / 2 < len(found(message, "url").split("\n")) <= LIMITS.urls
