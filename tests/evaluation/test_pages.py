@@ -145,8 +145,9 @@ def test_fewer_than_ten_are_not_of_a_hundred():
 
 
 def test_pages_of_no_errors_of_a_single_message_and_of_ten_thousand():
-    _, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
+    html, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
     assert "Nothing: no answer was wrong." in page.text
+    assert '<path class="bad"' not in html
     assert "100 of 100 spams are caught" in page.text
     assert "0 of 1,000 hams are lost" in page.text
     for score in (-2.0, 2.0):

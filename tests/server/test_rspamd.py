@@ -117,12 +117,12 @@ def test_who_does_not_know_the_password_or_sends_too_much_teaches_nothing_and_is
 
 def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypatch):
     monkeypatch.setattr("nbspam.server.rspamd.time", lambda: 1012.5)
-    requests = post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam")
+    requests = post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam"), lesson("/learnham")
     client = talk(*requests, get("/stat"), get("/metrics"))
     *_, (_, _, stat), (status, headers, metrics) = parsed(client.answer)
 
     found = json.loads(stat)
-    assert (found["scanned"], found["learned"]) == (2, 1)
+    assert (found["scanned"], found["learned"]) == (2, 2)
     assert (found["spam_count"], found["ham_count"]) == (1, 1)
     assert found["actions"] == {"add header": 1, "no action": 1}
     assert status == 200

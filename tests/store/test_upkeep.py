@@ -479,10 +479,10 @@ def test_a_model_of_other_mail_is_kept_whole_with_its_journal(nbspam, trained, o
     assert nbspam("update", "--spam", "-", stdin=SPAM + b"later\n")[0] == 0
     assert os.path.exists(journal_path(str(trained)))
     before = load(str(trained)).table
-    status, out, err = nbspam("train", "--spam", "-", "--ham", other / "ham", stdin=SPAM)
+    status, out, err = nbspam("train", other)  # without the lesson of the journal
 
     assert (status, err) == (0, f"nbspam: the file that was there is kept as {kept(trained)}\n")
-    assert out.startswith("read 25 messages")
+    assert out.startswith("read 48 messages")
     assert not os.path.exists(journal_path(str(trained)))
     old = load(str(kept(trained))).table
     assert old.class_count.tolist() == before.class_count.tolist() == [24, 25]
@@ -491,8 +491,8 @@ def test_a_model_of_other_mail_is_kept_whole_with_its_journal(nbspam, trained, o
     assert nbspam(*learns, stdin=HAM + b"x")[1] == "learned 1\n"
     # The one that is kept next takes the place of both.
     trained.chmod(0o640)
-    nbspam("train", other)
-    assert load(str(kept(trained))).table.n_docs == 25
+    nbspam("train", "--spam", "-", "--ham", other / "ham", stdin=SPAM)
+    assert load(str(kept(trained))).table.n_docs == 48
     assert not os.path.exists(journal_path(str(kept(trained))))
     assert kept(trained).stat().st_mode & 0o777 == 0o640
 

@@ -164,6 +164,7 @@ def test_no_letter_mark_or_digit_is_a_symbol():
 def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
     assert form("a" + "\u0316" * 100 + "★b") == "a" + "\u0316" * 30 + " b"
     assert len(form("a" + "\u0301\u0316" * 5000)) <= 31
+    assert_equal_to_the_definition([f"中{mark * 31}文".encode() for mark in MARKS])
     long = "a" * 200_000 + "é" + "b" * 200_000 + "é"  # in linear time
     assert form(long) == long
 
