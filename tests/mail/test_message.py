@@ -435,14 +435,14 @@ def test_headers_end_where_reading_line_by_line_ends_them(pieces):
 
 
 def test_the_text_of_html_stands_where_the_html_stood():
-    html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.ex%61mple\n"
+    html = b"Content-Type: text/html\n\n<a href=data:c,d title=t>two</a> http://d.ex%61mple\n"
     plain = (b"\none http://b.example\n", b"\nthree http://e.example\n")
     parts = (plain[0], html, plain[1], html.replace(b"two", b"four"))
     message = parse_message(MIXED + b"".join(b"--b\n" + part for part in parts))
 
     texts = [text.split()[0] for origin, text in message.fields if origin in ("body", "alt")]
     assert texts == [b"x", b"one", b"t", b"two", b"three", b"t", b"four"]
-    links = ["://b.example", "c", "://d.example", "://e.example", "c", "://d.example"]
+    links = ["://b.example", "data:c", "://d.example", "://e.example", "data:c", "://d.example"]
     assert found(message, "url").split() == links
 
 
