@@ -78,9 +78,8 @@ def test_without_a_body_nothing_is_judged():
     assert talk(post("/checkv2", b"\r\n")).desk.judge.seen == [b"\r\n"]
 
     status, found = values(post("/explain"))  # with its strongest tokens
-    assert status == 200
-    assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
-    assert (found["score"], found["constant"]) == (2.0, -0.5)
+    assert (status, found["label"], found["probability"]) == (200, "spam", 0.9)
+    assert (found["is_spam"], found["score"], found["constant"]) == (True, 2.0, -0.5)
     assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "text"}]
 
 
@@ -121,10 +120,9 @@ def test_figures_are_what_rspamc_prints_and_of_the_type_of_open_metrics(monkeypa
     client = talk(*requests, get("/stat"), get("/metrics"))
     *_, (_, _, stat), (status, headers, metrics) = parsed(client.answer)
 
-    found = json.loads(stat)
-    assert (found["scanned"], found["learned"]) == (2, 2)
-    assert (found["spam_count"], found["ham_count"]) == (1, 1)
-    assert found["actions"] == {"add header": 1, "no action": 1}
+    expected = {"scanned": 2, "learned": 2, "spam_count": 1, "ham_count": 1}
+    expected["actions"] = {"add header": 1, "no action": 1}
+    assert json.loads(stat).items() >= expected.items()
     assert status == 200
     assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
     assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in metrics
