@@ -131,10 +131,9 @@ def _forgotten(
         if each.change.digest not in by_log and not is_remembered(each.change.digest, after.bits)
     ]
     for each in found:
-        if each.change.digest not in by_log:
-            by_log[each.change.digest] = state = each.filed
-            ahead.begin(state)
-            after.begin(state)
+        digest = each.change.digest
+        if digest not in by_log:
+            by_log[digest] = ahead.filed[digest] = after.filed[digest] = each.filed
         ahead.add(each.change)
     return found
 
@@ -227,27 +226,23 @@ def _log_sample(
 class LessonChain:
     """Lessons one after another, and where each message is filed after them.
 
-    filed: where messages are before; others are where the model has them.
+    filed: where messages are before, and then now; others are where the model has them.
     """
 
     def __init__(self, filing: MessageFiling, filed: dict[int, LabelChange]) -> None:
         self._filing = filing
-        self._filed = dict(filed)
+        self.filed = dict(filed)
         self.bits = filing.bits  # zero bits at the end of remembered messages' digests
         self.sample: LogSample | None = None  # while the bits grow with lessons
         self.changes: list[LabelChange] = []
         self.moves: defaultdict[int, list[LabelChange]] = defaultdict(list)  # those that count
         self.n_lessons: Counter[int] = Counter()  # by digest
 
-    def begin(self, filed: LabelChange) -> None:
-        """Note where one more message is filed before these lessons."""
-        self._filed[filed.digest] = filed
-
     def at(self, digest: int) -> LabelChange:
         """Return where a message is filed now."""
-        if digest not in self._filed:
-            self._filed[digest] = self._filing.last_change(digest)
-        return self._filed[digest]
+        if digest not in self.filed:
+            self.filed[digest] = self._filing.last_change(digest)
+        return self.filed[digest]
 
     def add(self, lesson: LabelChange) -> None:
         """File a message as a lesson says."""
@@ -275,7 +270,7 @@ class LessonChain:
         if is_seen or not _is_filed_alike(filed, change):
             self.changes.append(change)
             self.moves[lesson.digest].append(change)
-            self._filed[lesson.digest] = change
+            self.filed[lesson.digest] = change
             if self.sample is not None:
                 self.sample.note(change)
                 self.bits = self.sample.bits

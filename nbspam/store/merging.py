@@ -109,11 +109,6 @@ class SortedTokens(NamedTuple):
             np.empty(0, np.int64) if table.loss is None else table.loss.of_each,
         )
 
-    @property
-    def is_mapped(self) -> bool:
-        """Whether its tokens are mapped from a file, instead of being in memory."""
-        return not len(self.ranks) or _map_of(self.table.vocabulary.keys) is not None
-
     def release(self) -> None:
         """Let go of the pages of files that were read; they are read again where needed."""
         for memory in {id(found): found for found in map(_map_of, self.arrays())}.values():
@@ -344,7 +339,7 @@ def _opened(path: str, place: int) -> _MergedModel:
     """
     whole = StoredModel(path).whole()
     run = run_of(whole.table, place, assembly.memory_of(whole).last_seen)
-    if not run.is_mapped:
+    if _map_of(run.table.vocabulary.keys) is None:
         run = spooled([run])
     part = assembly.messages_of_model(replace(whole, table=run.table))
     part = part._replace(keys=part.keys[:0], last_seen=part.last_seen[:0])
