@@ -301,6 +301,7 @@ def test_more_models_are_merged_than_files_may_be_open(tmp_path):
         shutil.copy(f"{path}{ending}", f"{copy}{ending}")
 
     def merges():
+        os.closerange(3, n_files[0])  # what other tests have left open
         resource.setrlimit(resource.RLIMIT_NOFILE, (99, n_files[1]))
         assert merge(names, DAY).classifier.table.n_docs == 61
 
