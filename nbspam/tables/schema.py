@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property
 from itertools import chain, pairwise
 from math import isinf
 from shlex import quote
@@ -39,7 +39,7 @@ _ID = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Column:
     """The kind of one column: categories (levels), intervals (cuts), or numbers (neither)."""
 
@@ -66,30 +66,30 @@ class Column:
             return readable_number(number)
         if self.is_count:
             return "present" if number else "absent"
-        low, high = _ends(self.cuts)[int(number) : int(number) + 2]
+        low, high = self._ends[int(number) : int(number) + 2]
         if low and high:
             return f"{low} to {high}"
         return f"above {low}" if low else f"up to {high}" if high else "any"
+
+    @cached_property
+    def _ends(self) -> list[str]:
+        """The ends of the intervals as texts, with as many digits as tell them apart.
+
+        The first interval has no lower end, and the last one no upper end: these are empty.
+        """
+        cuts = self.cuts or ()
+        ends = ([readable_number(cut, digits) for cut in cuts] for digits in range(6, 18))
+        return ["", *next(texts for texts in ends if len(set(texts)) == len(cuts)), ""]
 
     def __str__(self) -> str:
         if self.is_count:
             return f"{self.name} {'count' if self.cuts is None else 'present or absent'}"
         if self.cuts is not None:
-            cut = ", ".join(_ends(self.cuts)[1:-1])
+            cut = ", ".join(self._ends[1:-1])
             return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
         if self.levels is None:
             return f"{self.name} numeric"
         return f"{self.name} categorical, {amount_text(len(self.levels), 'values')}"
-
-
-@lru_cache(maxsize=256)  # a column of a thousand intervals is asked for one after the other
-def _ends(cuts: tuple[float, ...]) -> tuple[str, ...]:
-    """Return the ends of intervals as texts, with as many digits as tell them apart.
-
-    The first interval has no lower end, and the last one no upper end: these are empty.
-    """
-    ends = ([readable_number(cut, digits) for cut in cuts] for digits in range(6, 18))
-    return "", *next(texts for texts in ends if len(set(texts)) == len(cuts)), ""
 
 
 @dataclass(frozen=True, slots=True)
