@@ -243,17 +243,20 @@ _SINGLE_QUOTES = re.compile(rb"(?<==)'([^'\"<>]*+)'")  # around the value of an 
 # Where words end, although no blank stands there.
 _ENDS = re.compile(
     rb"(?=</?(?:w:(?:p|tc|p?tab|sym|br|cr|rt|instrText)|a:(?:p|br)"
-    rb"|text:(?:p|h|s|tab|line-break|note|ruby-text)|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+|si|is|text|(?:c:)?[fv])[\s/>])"
+    rb"|text:(?:p|h|s|tab|line-break|note|ruby-text)|office:annotation|svg:(?:title|desc)|dc:\w+|cp:\w+"
+    rb"|(?:odd|even|first)\w+|si|is|text|(?:c:)?[fv])[\s/>])"
 )
 _TAG = re.compile(rb"<[^<>]*+>?")
-# Numbers, formulas without texts, and the places of pictures.
+# Numbers, formulas without texts, the places of pictures, and that of a header or footer.
 _NO_TEXT = re.compile(
-    rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f\b[^<>]*+>[^<\"&]*+</(?:c:)?f>)|<cp:revision>\d*+</cp:revision>"
+    rb"<(?:c:)?(?:v>[\d.E+-]*+</(?:c:)?v>|f(?:ormula[12]?)?\b[^<>]*+>[^<\"&]*+</(?:c:)?f\w*+>)"
+    rb"|<(?:odd|even|first)\w+>&amp;[LCR]|<cp:revision>\d*+</cp:revision>"
     rb"|<(?:wp\w*|xdr|dcterms|c:formatCode|a:tableStyleId|(?:col|row)(?:Off)?)\b[^<>]*+>[^<]++</[^<>]*+>"
 )
 # Codes of fields, and formulas with texts, whose results are shown; how text is pronounced.
 _CODE = re.compile(
     rb"<(?:w:instrText\b[^<>]*+>(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)|rPh\b[^<>]*+>\s*+<t\b[^<>]*+>"
+    rb"|formula[12]?\b[^<>]*+>(?=[^<\"&]*+[\"&])"
     rb"|f\b[^<>]*+>(?=[^<\"&]*+[\"&][^<]*+</f>\s*+<v>[^<]))([^<]++)"
 )
 _LINK_IN_CODE = re.compile(r"(?:[a-zA-Z]{3,9}://|mailto:|www\.)[^\s\"]{3,2000}")
@@ -428,12 +431,12 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
     def is_shown(first: int, last: int) -> bool:
         raw.FPDFText_GetMatrix(text_page.raw, first, matrix)
         size = raw.FPDFText_GetFontSize(text_page.raw, first) * hypot(matrix.c, matrix.d)
-        across, down = [], []  # of the corners of the first letter and the last, in pixels
-        for x0, y0, x1, y1 in map(text_page.get_charbox, (first, last)):
-            for corner in ((x0, y0), (x1, y1)):
-                raw.FPDF_PageToDevice(page.raw, 0, 0, *picture.size, 0, *corner, x, y)
-                across.append(x.value)
-                down.append(y.value)
+        (x0, y0, x1, y1), (x2, y2, x3, y3) = map(text_page.get_charbox, (first, last))
+        across, down = [], []  # of two corners around the first letter and the last, in pixels
+        for corner in ((min(x0, x2), min(y0, y2)), (max(x1, x3), max(y1, y3))):
+            raw.FPDF_PageToDevice(page.raw, 0, 0, *picture.size, 0, *corner, x, y)
+            across.append(x.value)
+            down.append(y.value)
         left, top = max(min(across), 0), max(min(down), 0)
         right, bottom = min(max(across) + 1, picture.width), min(max(down) + 1, picture.height)
         if size < LEAST_SIZE or left >= right or top >= bottom:  # too small, or off the page
@@ -451,23 +454,23 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
 
 
 def _may_lack_its_font(text_page: Any, place: int) -> bool:
-    """Return whether a letter may be drawn on other machines, by a font that is not in the file.
+    """Return whether a letter is not drawn only because this machine has no font for it.
 
-    pdfium has fonts for Latin letters only, and draws none of others without fonts of the system.
+    pdfium itself has fonts for Latin letters; the file may have others.
     """
     from pypdfium2 import raw
 
     written = raw.FPDFText_GetTextObject(text_page.raw, place)
-    if (
-        raw.FPDFText_GetUnicode(text_page.raw, place) < _BEHIND_LATIN
-        or raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(written))
-        or raw.FPDFTextObj_GetTextRenderMode(written) == raw.FPDF_TEXTRENDERMODE_INVISIBLE
-    ):
-        return False
     colour = [ctypes.c_uint() for _ in "rgba"]
     raw.FPDFText_GetFillColor(text_page.raw, place, *colour)
     *shades, opacity = (each.value for each in colour)
-    return opacity > 0 and min(shades) < _LIGHT
+    return (
+        raw.FPDFText_GetUnicode(text_page.raw, place) >= _BEHIND_LATIN
+        and opacity > 0
+        and min(shades) < _LIGHT
+        and raw.FPDFTextObj_GetTextRenderMode(written) != raw.FPDF_TEXTRENDERMODE_INVISIBLE
+        and not raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(written))
+    )
 
 
 def _letters(text_page: Any) -> tuple[str, list[int]]:
