@@ -42,9 +42,7 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
-_PICTURE = re.compile(
-    rb"(?i:data:image/(?:png|jpe?g|gif|bmp|webp);base64),([A-Za-z0-9+/=\s]{99,})"
-)
+_PICTURE = re.compile(rb"(?i:base64),\s*+((?:iVBOR|/9j/|R0lGOD|Qk|UklGR)[A-Za-z0-9+/=\s]{99,})")
 # Bytes of the beginning of a writer's own text.  A message in which its writer says less than a
 # few bytes says what it quotes: E-321.
 _BEGINNING, _FEW_BYTES = 2000, 20
