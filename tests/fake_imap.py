@@ -275,10 +275,11 @@ class ImapHandler(socketserver.StreamRequestHandler):
         if "UNSEEN" in rest:
             found = [m for m in found if "\\Seen" not in m.flags]
         for is_not in (False, True):
-            words = re.findall(rf" {'UN' * is_not}KEYWORD (\S+?)\)?(?= |$)", rest.lower(), re.I)
-            if words:
+            if words := re.findall(rf" {'un' * is_not}keyword (\S+?)\)?(?= |$)", rest.lower()):
                 found = [m for m in found if bool({*words} & {*map(str.lower, m.flags)}) != is_not]
-        return f"* SEARCH {' '.join(str(m.uid) for m in found)}\r\n".encode()
+        uids = [str(m.uid) for m in found]
+        lines = [" ".join(uids[n : n + 100]) for n in range(0, len(uids) or 1, 100)]  # as mox does
+        return "".join(f"* SEARCH {line}\r\n" for line in lines).encode()
 
     def chosen(self, words):
         uids = {int(uid) for uid in words.partition(" ")[0].split(",")}

@@ -242,8 +242,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
     def _prefixes(self) -> list[list[str]]:
         """The prefixes of folders: the account's own, those of other users, and shared ones."""
         with asking(self.url, "NAMESPACE"):
-            found = self._client.namespace() if "NAMESPACE" in self.abilities else [None]
-            return [[str(prefix) for prefix, _ in each or ()] for each in found]
+            return self._client.namespace() if "NAMESPACE" in self.abilities else [[]]
 
     def _is_own(self, folder: str) -> bool:
         """Return whether a folder is the account's own: others may read the rest."""
@@ -320,14 +319,12 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         found = array("L")
         # From the last window to the first: if others expunge messages in between, numbers fall,
         # so that a message may be in two windows, and none is missed.
-        first = (max(self.folder.n_messages, 1) - 1) // _WINDOW * _WINDOW + 1
-        while first > 0 and self.folder.n_messages:
+        for first in range((self.folder.n_messages - 1) // _WINDOW * _WINDOW + 1, 0, -_WINDOW):
             last = "*" if first + _WINDOW > self.folder.n_messages else first + _WINDOW - 1
             with asking(self.url, "SEARCH"):
                 mark = "DELETED" if deleted else "UNDELETED"
                 uids = self._client.search([f"{first}:{last}", mark, *criteria])
                 found = array("L", (uid for uid in map(int, uids) if 0 < uid < 1 << 32)) + found
-            first -= _WINDOW
         is_ordered = all(map(lt, found, islice(found, 1, None)))
         return found if is_ordered else array("L", sorted(set(found)))
 

@@ -15,6 +15,8 @@ from typing import Any, cast
 
 from imapclient import IMAPClient, SocketTimeout
 from imapclient.imap_utf7 import decode, encode
+from imapclient.response_parser import parse_response
+from imapclient.util import chunk
 
 from nbspam.imap.accounts import IMAP_NUMBERS, folder_name
 from nbspam.imap.troubles import CLOSED, NOTHING_SAID
@@ -105,6 +107,8 @@ class Wire(imaplib.IMAP4):
         said, found = super()._untagged_response(*answer)  # type: ignore[misc]
         if answer[-1] == "FETCH":
             found = [it for it in found if not (isinstance(it, bytes) and _WITHOUT_UID.match(it))]
+        if answer[-1] == "SEARCH":  # mox says each 100 UIDs in a line, and IMAPClient takes one
+            found = [b" ".join(filter(None, found))]
         return said, found or [None]
 
     def _check_bye(self) -> None:
@@ -175,17 +179,18 @@ class WireClient(IMAPClient):  # type: ignore[misc]  # it has no type informatio
                 raise self.wire.error(said)
 
     def _proc_folder_list(self, folder_data: list[Any]) -> list[tuple[Any, Any, str]]:
-        self.folder_encode = False  # else one name that cannot be decoded would be an error
-        try:
-            listed = super()._proc_folder_list(folder_data)
-        finally:
-            self.folder_encode = True
+        listed = parse_response([line for line in folder_data if line])
         found = []
-        for flags, delimiter, name in listed:
+        for flags, delimiter, name in chunk(listed, size=3):
             with suppress(UnicodeError):  # no command can name a folder of a wrong UTF-7
-                encode(decoded := decode(name))
+                encode(decoded := str(decode(b"NIL" if name is None else name)))
                 found.append((flags, delimiter, folder_name(decoded)))
         return found
+
+    def namespace(self) -> list[list[str]]:
+        """Return the prefixes; more than prefix and delimiter may be said (RFC 2342)."""
+        said = parse_response(self._command_and_check("namespace"))
+        return [[decode(prefix) for prefix, *_ in each or ()] for each in said or [None]]
 
     @property
     def wire(self) -> Wire:
