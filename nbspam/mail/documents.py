@@ -209,7 +209,8 @@ def _read_ole(data: bytes) -> Document:
 def _joined(read: Iterable[Document]) -> Document:
     texts, links, facts, hidden = zip(*read, strict=True)
     every_link, every_fact = list(chain.from_iterable(links)), {*chain.from_iterable(facts)}
-    return Document("\n".join(texts), every_link, tuple(every_fact), "\n".join(hidden))
+    text, unseen = ("\n".join(filter(None, each)) for each in (texts, hidden))
+    return Document(text, every_link, tuple(every_fact), unseen)
 
 
 # --- Office and OpenDocument -----------------------------------------------------------------
@@ -385,14 +386,11 @@ def _read_pdf(data: bytes) -> Document:
     file = pypdfium2.PdfDocument(data)
     file.init_forms()
     n_pages = min(len(file), _MAX_PAGES)
-    texts: list[str] = []
-    hidden: list[str] = []
-    links: list[str] = []
-    facts = {f"pages-{n_pages}"}
+    read = [Document("", [], (f"pages-{n_pages}",))]
     for number in range(n_pages):
         with suppress(pypdfium2.PdfiumError):  # a damaged page hides no other from viewers
             page = file[number]
-            links += _links_of_page(file.raw, page.raw)
+            read.append(Document("", [*_links_of_page(file.raw, page.raw)]))
             # Fields of forms, and notes that lie on the page, become text of it, in the box of
             # the page itself.
             page.set_mediabox(*page.get_bbox())
@@ -403,23 +401,18 @@ def _read_pdf(data: bytes) -> Document:
             if number >= _PAGES_WITH_PICTURES:
                 text = text_page.get_text_range()
                 is_odd = _LEFTWARD.search(text) or _SCATTERED.search(text)
-                texts.append(_whole_words(_letters(text_page)[0] if is_odd else text))
+                read.append(Document(_whole_words(_letters(text_page)[0] if is_odd else text), []))
             else:
                 scale = min(_SCALE, _MAX_SIDE / max(*page.get_size(), 1))
                 picture = page.render(scale=scale, grayscale=True).to_pil()
-                found = _codes(picture)
-                shown, other = _split_by_picture(page, text_page, picture)
-                texts += [shown, found.text]
-                hidden.append(other)
-                facts.update(found.facts)
+                read += [_split_by_picture(page, text_page, picture), _codes(picture)]
             text_page.close()
             page.close()
-    unseen = "\n".join(hidden)
-    return Document("\n".join(texts), links, (*facts, *facts_of_hidden(unseen)), unseen)
+    return _joined(read)
 
 
-def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str, str]:
-    """Return the text of a page whose words its picture shows, and the other words.
+def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> Document:
+    """Return the words of a page that its picture shows, and the others as hidden.
 
     White, covered and transparent text is not in the picture, and small text too small.  The
     text behind a scanned page is transparent, too, but the scan shows letters in its place.
@@ -450,7 +443,8 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> tuple[str,
     hidden = [span for span in spans if not is_shown(places[span[0]], places[span[1] - 1])]
     ends = [0, *chain.from_iterable(hidden), len(text)]
     shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
-    return _whole_words(shown), _whole_words(" ".join(text[start:end] for start, end in hidden))
+    unseen = _whole_words(" ".join(text[start:end] for start, end in hidden))
+    return Document(_whole_words(shown), [], facts_of_hidden(unseen), unseen)
 
 
 def _may_lack_its_font(text_page: Any, place: int) -> bool:
