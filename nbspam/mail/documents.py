@@ -33,7 +33,7 @@ from nbspam.mail.headers import LIMITS, decode_transfer, open_message
 from nbspam.mail.office import LEAST_SIZE, split_office, with_usual_prefixes
 from nbspam.mail.ole import EncryptedError, ole_texts
 from nbspam.mail.parts import Parts
-from nbspam.mail.wrappings import rtf_texts
+from nbspam.mail.wrappings import LIGHT, rtf_texts
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -369,7 +369,6 @@ _MAX_SIDE = 2000  # pixels
 _MAX_WORDS = 2000  # of a page, that are looked for in its picture
 _LEAST_CONTRAST = 25  # of 255 shades of grey
 _BEHIND_LATIN = 0x250
-_LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
 _BLANK = 0.15  # of the height of letters
 _WORD = re.compile(r"\w\S*")
 _LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]++")  # such as Arabic and Hebrew
@@ -420,6 +419,20 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> Document:
     from pypdfium2 import raw
 
     x, y, matrix = ctypes.c_int(), ctypes.c_int(), raw.FS_MATRIX()
+    colour = [ctypes.c_uint() for _ in "rgba"]
+
+    def may_lack_its_font(letter: int) -> bool:
+        # pdfium has fonts for Latin letters, and draws others only if the file or the system has.
+        written = raw.FPDFText_GetTextObject(text_page.raw, letter)
+        raw.FPDFText_GetFillColor(text_page.raw, letter, *colour)
+        *shades, opacity = (each.value for each in colour)
+        return (
+            raw.FPDFText_GetUnicode(text_page.raw, letter) >= _BEHIND_LATIN
+            and opacity > 0
+            and min(shades) < LIGHT
+            and raw.FPDFTextObj_GetTextRenderMode(written) != raw.FPDF_TEXTRENDERMODE_INVISIBLE
+            and not raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(written))
+        )
 
     def is_shown(first: int, last: int) -> bool:
         raw.FPDFText_GetMatrix(text_page.raw, first, matrix)
@@ -436,7 +449,7 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> Document:
             return False
         shades = picture.crop((left, top, right, bottom)).getextrema()
         dark, light = cast("tuple[int, int]", shades)
-        return light - dark >= _LEAST_CONTRAST or _may_lack_its_font(text_page, first)
+        return light - dark >= _LEAST_CONTRAST or may_lack_its_font(first)
 
     text, places = _letters(text_page)
     spans = [word.span() for word in islice(_WORD.finditer(text), _MAX_WORDS)]
@@ -445,26 +458,6 @@ def _split_by_picture(page: Any, text_page: Any, picture: "Image") -> Document:
     shown = " ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     unseen = _whole_words(" ".join(text[start:end] for start, end in hidden))
     return Document(_whole_words(shown), [], facts_of_hidden(unseen), unseen)
-
-
-def _may_lack_its_font(text_page: Any, place: int) -> bool:
-    """Return whether a letter is not drawn only because this machine has no font for it.
-
-    pdfium itself has fonts for Latin letters; the file may have others.
-    """
-    from pypdfium2 import raw
-
-    written = raw.FPDFText_GetTextObject(text_page.raw, place)
-    colour = [ctypes.c_uint() for _ in "rgba"]
-    raw.FPDFText_GetFillColor(text_page.raw, place, *colour)
-    *shades, opacity = (each.value for each in colour)
-    return (
-        raw.FPDFText_GetUnicode(text_page.raw, place) >= _BEHIND_LATIN
-        and opacity > 0
-        and min(shades) < _LIGHT
-        and raw.FPDFTextObj_GetTextRenderMode(written) != raw.FPDF_TEXTRENDERMODE_INVISIBLE
-        and not raw.FPDFFont_GetIsEmbedded(raw.FPDFTextObj_GetFont(written))
-    )
 
 
 def _letters(text_page: Any) -> tuple[str, list[int]]:

@@ -256,7 +256,7 @@ _OF_LOOK = frozenset(
 # Among the properties of shapes, and in the text; also behind \*.
 _BOXES, _NOTES = (b"shptxt", b"dptxbxtext"), (b"footnote", b"annotation")
 _SHADES = re.compile(rb"\\(?:red|green|blue)(\d{1,3})")
-_LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
+LIGHT = 218  # of 255 of each colour: a contrast with white of 1.4
 _BREAK = ("cp1252", b"\n")
 _LEAST_SIZE = 9  # half points of letters that can be read
 
@@ -415,7 +415,7 @@ def _light_colours(data: bytes) -> set[int]:
     return {
         i
         for i, colour in enumerate(table.split(b";"))
-        if len(shades := _SHADES.findall(colour)) == 3 and min(map(int, shades)) >= _LIGHT
+        if len(shades := _SHADES.findall(colour)) == 3 and min(map(int, shades)) >= LIGHT
     }
 
 
