@@ -356,8 +356,7 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         for begin in range(0, len(uids), _HEADS):
             asked = uids[begin : begin + _HEADS]
             sizes = {head.uid: head.size for head in self.heads(asked)}
-            by_size = [(uid, sizes.get(uid, 0)) for uid in asked]
-            for some, is_large in self._batches(by_size, most):
+            for some, is_large in self._batches([(uid, sizes.get(uid, 0)) for uid in asked], most):
                 wanted = [f"BODY.PEEK[]<0.{most}>" if is_large else "BODY.PEEK[]"]
                 found = {
                     uid: parts.get(b"BODY[]", parts.get(b"BODY[]<0>"))
@@ -373,9 +372,8 @@ class AccountSession(AbstractContextManager["AccountSession"]):
         batch: list[int] = []
         n_bytes = 0
         for uid, size in sizes:
-            if batch and (
-                len(batch) >= FETCHED_MESSAGES or n_bytes + size > min(self._at_once, most)
-            ):
+            is_full = len(batch) >= FETCHED_MESSAGES or n_bytes + size > min(self._at_once, most)
+            if batch and is_full:
                 yield batch, False
                 self._at_once = min(2 * self._at_once, _FETCHED_BYTES)
                 batch, n_bytes = [], 0
