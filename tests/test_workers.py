@@ -141,19 +141,13 @@ def test_one_slow_chunk_lets_the_others_not_run_away_and_ends_neither_stream_nor
     assert list(ordered_map(slow_at_first, range(100), workers)) == [*range(100)]
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_every_process_calls_last_once_after_its_chunks(jobs):
+@pytest.mark.parametrize(("jobs", "n"), [(1, 20), (2, 20), (3, 20), (50, 3)])
+def test_every_process_calls_last_once_after_its_chunks(jobs, n):
     counter = Sum()
-    results = list(ordered_map(counter.add, range(20), jobs, counter.last))
-    assert results[:20] == [None] * 20
-    assert len(results) == 20 + jobs
-    assert sum(results[20:]) == sum(range(20))
-
-
-def test_no_more_processes_are_forked_than_there_are_chunks():
-    counter = Sum()
-    results = list(ordered_map(counter.add, range(3), 50, counter.last))
-    assert results == [None, None, None, 0, 1, 2]
+    results = list(ordered_map(counter.add, range(n), jobs, counter.last))
+    assert results[:n] == [None] * n
+    assert len(results) == n + min(jobs, n)
+    assert sum(results[n:]) == sum(range(n))
 
 
 @pytest.mark.parametrize("workers", ["threads"], indirect=True)

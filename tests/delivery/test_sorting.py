@@ -426,9 +426,7 @@ def test_what_was_moved_before_a_signal_is_noted(maildir, nbspam, monkeypatch):
     assert [one.label for one in maildir.sort().learned] == ["ham"]
 
 
-def test_what_cannot_be_sorted_is_an_error(tmp_path, maildir, nbspam, folder, trained):
-    with pytest.raises(InputError, match="not a Maildir"):
-        sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
+def test_what_cannot_be_sorted_is_an_error(maildir, nbspam, folder, trained):
     with pytest.raises(ModelFileError, match="cannot read the model"):  # it may be there
         sort_maildir(str(maildir.root), f"{trained}/m", SortingChoices(), DAY)
     maildir.put("cur/0.h:2,S", ham(0))

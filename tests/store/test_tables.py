@@ -18,7 +18,7 @@ from nbspam.store.modelfile import load_state
 from nbspam.store.open import load_classifier, save_classifier
 from nbspam.tables.training import learn_rows
 from stored import save_state
-from support import MELONS, SPAM, complains, json_lines, raising, write_mails
+from support import MELONS, SPAM, complains, json_lines, write_mails
 
 TARGET = ("--target", "好瓜")
 
@@ -97,18 +97,6 @@ def test_rows_without_names_are_learned_in_the_order_of_training(table, model, t
     status, out, err = table("update", stdin=b"size,y\nbig,\n")
     assert (status, out, err) == (1, "skipped 1\n", "nbspam: skipped -#1: no label\n")
     assert os.stat(model).st_ino == before.st_ino  # nothing was written
-
-
-def test_a_crash_leaves_the_model_as_it_was(table, model, halves, monkeypatch):
-    assert table("train", halves[0], *TARGET)[0] == 0
-    before = model.read_bytes()
-
-    with monkeypatch.context() as patch:
-        patch.setattr("nbspam.disk.os.replace", raising(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            library.load(model).update(halves[1])
-    assert model.read_bytes() == before
-    assert table("update", halves[1])[:2] == (0, "learned 8\n")
 
 
 def _teach(path, rows):
