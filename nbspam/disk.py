@@ -90,7 +90,8 @@ def allow_files(number: int) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < number:
         most = number if hard == resource.RLIM_INFINITY else min(number, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        with contextlib.suppress(ValueError):  # macOS states no limit, but has one
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 # ---- files of our own beside others ----

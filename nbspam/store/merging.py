@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Days, Indices, Integers, find
+from nbspam.arrays import Days, Indices, Integers, Keys, find
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import check_classes, most_tokens, train_classifier
 from nbspam.counts.counting import repeated, table_of_messages
@@ -314,7 +314,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
     sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
     parts = []
     for model, lost in zip(models, all_lost, strict=True):
-        is_told = model.part.told | np.isin(model.part.digests, np.array(told, np.uint64))
+        is_told = model.part.told | np.isin(model.part.digests, told)
         part = model.part._replace(told=is_told).without([copy.digest for copy in lost])
         bits = sampling.bits
         sampling.add([part.messages])
@@ -377,7 +377,7 @@ def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
         yield list(same)
 
 
-def _common(models: Sequence[_MergedModel]) -> tuple[list[list[_ModelCopy]], list[int], int, int]:
+def _common(models: Sequence[_MergedModel]) -> tuple[list[list[_ModelCopy]], Keys, int, int]:
     """Return the fate of the messages that several models know.
 
     That is: of each model, the copies that it does not keep; the digests of messages whose class a
@@ -395,7 +395,7 @@ def _common(models: Sequence[_MergedModel]) -> tuple[list[list[_ModelCopy]], lis
                 n_repeated += 1
                 n_disputed += copy.label != kept.label
                 lost[copy.model].append(copy)
-    return lost, told, n_repeated, n_disputed
+    return lost, np.array(told, np.uint64), n_repeated, n_disputed
 
 
 def _corrections(
