@@ -149,8 +149,7 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     extension = _EXTENSION.search(filename)
     named = extension[1].lower().decode() if extension else ""
     claimed = {named, kind.partition(b"/")[2].decode("latin-1")}
-    is_pdf = "pdf" in claimed and _PDF.search(data, 0, _SNIFFED)
-    found = "pdf" if is_pdf else _type_of_bytes(data)
+    found = "pdf" if "pdf" in claimed and _PDF.search(data, 0, _SNIFFED) else _type_of_bytes(data)
     # Programs open archives behind other bytes, too, which may be a program that unpacks them.
     mark = _ARCHIVE.search(data) if found in ("", "exe", "zip", "rar", "7z") else None
     packed = data[mark.start() if mark else 0 :]
@@ -289,18 +288,23 @@ def read_archive(data: bytes) -> tuple[list[bytes], bool] | None:
 
 # --- ZIP (APPNOTE 6.3.9) ---------------------------------------------------------------------
 
-# Flags and length of a name, in the header before a file or in the directory behind all files.
-_ZIP_NAME = re.compile(b"PK(?=(?:\3\4|\1(\2)..)..(..).{18}(..))", re.DOTALL)
+# Flags and lengths of a name and of more fields, before a file or in the directory behind all.
+_ZIP_NAME = re.compile(b"PK(?=(?:\3\4|\1(\2)..)..(..).{18}(....))", re.DOTALL)
+_ZIP_UNICODE = re.compile(rb"up(..)\x01.{4}(.*)", re.DOTALL)  # the field of a name in UTF-8
 
 
 def _zip_entries(data: bytes) -> Iterator[_Entry]:
-    """Yield the names before files and those in the directory, which programs show, once each."""
+    """Yield the names that programs show, also of the directory and in Unicode, once each."""
     seen: set[bytes] = set()
     for match in islice(_ZIP_NAME.finditer(data), 2 * MAX_MEMBERS):
+        size, more = struct.unpack("<HH", match[3])
         start = match.end() + (44 if match[1] else 28)
-        name = data[start : start + int.from_bytes(match[3], "little")]
-        yield None if name in seen else name, bool(match[2][0] & 1)
-        seen.add(name)
+        fields = _ZIP_UNICODE.finditer(data, start + size, start + size + min(more, _MAX_NAME))
+        names = [each[2][: max(int.from_bytes(each[1], "little") - 5, 0)] for each in fields]
+        # Of names with the same extension only the last one counts.
+        for name in {name[-4:]: name for name in (data[start : start + size], *names)}.values():
+            yield None if name in seen else name, bool(match[2][0] & 1)
+            seen.add(name)
 
 
 # --- tar (POSIX, `pax`) and gzip (RFC 1952) --------------------------------------------------

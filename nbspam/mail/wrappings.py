@@ -123,9 +123,8 @@ def tnef_parts(data: bytes) -> list[bytes]:
             files[-1][_DATA] = _BINARY, value
         elif files and attribute == _FILE_PROPERTIES:
             files[-1].update(_properties(value, (_LONG_NAME, _DATA)))
-    parts = []
-    if _HTML in texts:
-        parts.append(b"Content-Type: text/html\n\n" + _content(texts, _HTML, charset))
+    html = b"Content-Type: text/html\n\n" + _content(texts, _HTML, charset)
+    parts = [html] * (_HTML in texts)
     rtf = decompressed(_content(texts, _RTF, charset))
     parts += rtf_parts(rtf, _content(texts, _TEXT, charset))
     for file in files:
