@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _MAX_TEXT = 256 << 10  # characters
 _LINK = re.compile(r"[a-z]{3,9}:[^\0-\x20\"]{3,2000}")
+# The code of a field, which is not shown, of Word.
+_CODE = re.compile(r"\x13(?!\s*+(?:EQ|MACROBUTTON|GOTOBUTTON)\b)([^\x13-\x15]*+)")
 # Marks of fields and pictures; of paragraphs, cells, lines and pages; two hyphens of Word.
 _CONTROLS = dict.fromkeys(range(32), " ") | dict.fromkeys((7, 10, 11, 12, 13), "\n")
 _CONTROLS |= {0x1E: "-", 0x1F: ""}
@@ -94,7 +96,7 @@ def _word_text(stream: bytes, table: bytes) -> str:
         if start & 0x40000000:
             start, width, codec = (start & 0x3FFFFFFF) // 2, 1, "cp1252"
         pieces.append(stream[start : start + width * (last - first)].decode(codec, "replace"))
-    return "".join(pieces)
+    return _CODE.sub(lambda code: " ".join(["", *_LINK.findall(code[1]), ""]), "".join(pieces))
 
 
 # --- Excel -----------------------------------------------------------------------------------

@@ -103,7 +103,8 @@ FORMULA = b"\x17\x12\0http://a.example/x\x17\1\0y"
 
 @pytest.mark.parametrize(("streams", "text"), [
     (word(b"8cheap pi", b"8lls\x92\x07", utf_16("по 你好\r")), "cheap pills’\nпо 你好"),
-    (word(b"8\x13 HYPERLINK http://x/\x14a\x15b", flags=0), "HYPERLINK http://x/ a b"),
+    (word(b"8\x13 HYPERLINK http://x/\x14a\x15b", flags=0), "http://x/ a b"),
+    (word(b"8a\x13 QUOTE \x13 EQ b\x15\x14c\x15"), "a EQ b c"),
     (word(b"8e\x1email soft\x1fware\x01"), "e-mail software"),
     (excel((0xFC, SHARED), (0x3C, WIDE)), "ab\ncd你好\nда"),
     (excel((0x204, bytes(6) + pack("<HB", 1, 0) + b"a"), (0x207, b"\1\0\0b")), "a\nb"),
