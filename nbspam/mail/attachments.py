@@ -88,12 +88,9 @@ _SAME = {
     **dict.fromkeys(("docx", "docm", "xlsx", "xlsm", "xlsb", "pptx", "pptm", "ppsx"), "zip"),
     **dict.fromkeys(("odt", "ods", "odp", "jar", "apk", "epub", "xps", "x-zip-compressed"), "zip"),
     **dict.fromkeys(("scr", "dll", "com", "pif", "cpl", "x-msdownload"), "exe"),
-    **dict.fromkeys(("x-png",), "png"),
-    **dict.fromkeys(("x-tar",), "tar"),
     **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
-    **dict.fromkeys(("img",), "iso"),
-}
+} | {"x-png": "png", "x-tar": "tar", "img": "iso"}
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, *(kind for _, _, kind in _MARKS)))
 _OFFICE = {b"word": "docx", b"ppt": "pptx", b"xl": "xlsx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
