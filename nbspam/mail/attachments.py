@@ -74,7 +74,6 @@ _STARTS = {
 _MARKS = (  # which stand behind other bytes
     (b"WEBP", 8, "webp"),
     (b"-lh", 2, "lzh"),
-    (b"**ACE**", 7, "ace"),
     (b"ustar", 257, "tar"),
     (b"CD001", 0x8001, "iso"),  # ECMA-119, section 8.4
 )
@@ -145,18 +144,17 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     """
     extension = _EXTENSION.search(filename)
     named = extension[1].lower().decode() if extension else ""
-    claimed = {named, kind.partition(b"/")[2].decode("latin-1")}
-    found = "pdf" if "pdf" in claimed and _PDF.search(data, 0, _SNIFFED) else _type_of_bytes(data)
+    said = {named, kind.partition(b"/")[2].decode("latin-1")} & _KNOWN
+    found = "pdf" if "pdf" in said and _PDF.search(data, 0, _SNIFFED) else _type_of_bytes(data)
     # Programs open archives behind other bytes, too, which may be a program that unpacks them.
     mark = _ARCHIVE.search(data) if found in ("", "exe", "zip", "rar", "7z") else None
     packed = data[mark.start() if mark else 0 :]
     found = found or _type_of_bytes(packed)
     step = max(4 ** ((max(size, 1).bit_length() + 1) // 2), 1024)  # a class of sizes, by its end
     facts = [f"type-{found or 'other'}", f"size-{step >> 10}k"]
-    said = claimed & _KNOWN if found else set()
-    facts += [f"{name}-is-{found}" for name in sorted(said) if _SAME.get(name, name) != found]
-    if size > MAX_FILE:
-        facts.append("too-large")
+    wrong = [each for each in sorted(said) if found not in ("", _SAME.get(each, each))]
+    facts += [f"{each}-is-{found}" for each in wrong]
+    facts += ["too-large"] * (size > MAX_FILE)
     inside = _IN_DATA.get(found, {})
     objects = b"".join(_compressed_objects(data)) if found == "pdf" else b""
     facts += sorted({fact for sign, fact in inside.items() if sign in data or sign in objects})

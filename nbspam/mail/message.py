@@ -42,6 +42,7 @@ _META_CHARSET = re.compile(
     re.IGNORECASE,
 )
 _META_REACH = 1024  # bytes in which HTML must declare its charset
+_MAX_PICTURES = 50  # of a message, in pages: asking for many small ones takes seconds
 _PICTURE = re.compile(rb"(?i:base64),\s*+((?:iVBOR|/9j/|R0lGOD|Qk|UklGR)[A-Za-z0-9+/=\s]{99,})")
 # Bytes of the beginning of a writer's own text.  A message in which its writer says less than a
 # few bytes says what it quotes: E-321.
@@ -127,7 +128,8 @@ class _MessageReader:
         if defect is not None:
             self.defects.add(defect)
         if text.is_html and self.limits.documents and data.find(b"64,") >= 0:
-            held = map(headers.decode_base64, _PICTURE.findall(data))
+            room = max(_MAX_PICTURES - len(self.parts.documents), 0)
+            held = map(headers.decode_base64, _PICTURE.findall(data)[:room])
             self.parts.documents += [("png", picture) for picture in held]  # or of another kind
         if not text.is_html and _FULL_LINE.search(data):
             self.files[index] = [Field("filename", each[1]) for each in _UUENCODED.finditer(data)]

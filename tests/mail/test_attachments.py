@@ -541,7 +541,7 @@ def test_links_in_codes_and_documents_are_links_like_others():
         assert b"cheap pills" in found["attached"]
         assert found.get("url") == (None if kind == "PDF" else b"://a.example/code"), kind
     page = b'<img src="data:;a=b;BASE64, %b">' % base64.encodebytes(coded("PNG"))
-    assert fields(page, b"text/html", limits=limits)["attached"] == b"http://a.example/code"
+    assert 0 < fields(page * 60, b"text/html", limits=limits)["attached"].count(b"/code") <= 50
     found = fields(zipped("word/document.xml", data=b"http://a.example/text"), limits=limits)
     assert found["url"] == b"://a.example/text"
     assert "attached" not in fields(packed(document, "zip"))
