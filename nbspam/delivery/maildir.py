@@ -24,6 +24,8 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.disk import REMEDIES, adopt_folder, is_absent, locked, make_file, read_own, replacing
 from nbspam.errors import InputError, UsageError
+from nbspam.mail.digest import mail_digest
+from nbspam.mail.headers import HEAD, LIMITS, header_lines, open_message, origins_of
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.printing import amount_text
 from nbspam.settings import PRESETS
@@ -46,9 +48,7 @@ MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
 _SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
 _FLAGS = ":2,"
 _DELETED = "T"  # the flag of a message that a mail program will remove, perhaps moved as a copy
-# mbsync and OfflineIMAP write a UID into the file name of a message and, like mutt, mark copies.
-_NUMBER = re.compile(r",U=\d+")
-_MARK = re.compile(rb"(?m)^(?:X-(?:TUID|OfflineIMAP|Status)|Status|Content-Length|Lines): .*\n")
+_NUMBER = re.compile(r",U=\d+")  # the UID, which mbsync and OfflineIMAP write into file names
 # A line of a note: place, digest and unique name; spam that was not moved got a flag (-F).
 _NOTED = re.compile(rb"^(ham|unsure|moving|spam(?:-[A-Za-z])?) (\S*) (.+)$", re.MULTILINE)
 
@@ -178,8 +178,16 @@ def _folders(path: str) -> list[str]:
 
 
 def entry_digest(data: bytes) -> str:
-    """Return the digest by which a note knows a renamed message."""
-    return blake2b(_MARK.sub(b"", data), digest_size=8).hexdigest()
+    """Return the digest by which a note knows a renamed message, whatever mail programs added.
+
+    Another delivery of the message has another digest, because its Received headers differ.
+    """
+    message = open_message(data)
+    hashed = blake2b(b"%d" % mail_digest(message), digest_size=8)
+    for name, value in header_lines(message.head[: LIMITS.headers]):
+        if any(origins_of(HEAD, name)):
+            hashed.update(b"\n%b:%b" % (name, value.translate(None, b" \t\n")))
+    return hashed.hexdigest()
 
 
 def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:

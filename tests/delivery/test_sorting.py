@@ -101,7 +101,7 @@ def test_a_folder_of_a_maildir_has_its_spam_beside_it(maildir, trained):
 
 
 def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(maildir):
-    """As mbsync, OfflineIMAP and mutt need, which write UIDs into names and lines into copies."""
+    """As mbsync, mutt and Rmail need, which write UIDs into names and headers into copies."""
     maildir.put("new/1.h,U=7:2,", spam(1))
     maildir.put("new/2.h,U=8,FMD5=9:2,", ham(2))
     maildir.sort()
@@ -110,8 +110,8 @@ def test_a_message_leaves_its_uid_in_its_folder_and_its_copies_are_the_same(mail
     assert maildir.sort().learned == []
 
     (maildir.root / ".Spam/cur/1.h,U=1:2,").unlink()  # its user moves it in the account
-    lines = b"\nX-TUID: 0123456789ab\nContent-Length: 968\nLines: 25\nStatus: RO\n\n"
-    maildir.put("new/3.h,U=9:2,", spam(1).replace(b"\n\n", lines, 1))
+    lines = b"\nX-TUID: 0123456789ab\nContent-Length: 968\nX-UID: 7\nX-RMAIL-ATTRIBUTES: A\n\n"
+    maildir.put("new/3.h,U=9:2,", spam(1).replace(b"\n\n", lines, 1).replace(b"\n", b"\r\n"))
     report = maildir.sort()
     assert [(one.name, one.label) for one in report.learned] == [("new/3.h,U=9:2,", "ham")]
     assert report.judged == []

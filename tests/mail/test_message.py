@@ -39,6 +39,7 @@ LATER = [
     b"Delivered-To: victim@example.org", b"X-Original-To: victim@example.org",
     b"X-Mozilla-Status: 0001", b"Content-Length: 12", b"X-UIDL: abc", b"X-Nbspam: spam; 0.99",
     b"X-Account-Key: account1", b"X-GM-THRID: 17", b"X-Envelope-To: a@b.c", b"X-Quarantine-ID: 1",
+    b"X-TUID: 0123456789ab", b"X-RMAIL-ATTRIBUTES: A", b"X-From-Line: a Mon Mar  2 10:00:00 2026",
 ]  # fmt: skip
 
 
