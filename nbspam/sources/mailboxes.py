@@ -420,7 +420,7 @@ def _entries(system: Any, path: str) -> Iterator[tuple[str, bool]]:
 # ---- the messages of an mbox, and the lines of a TREC index ----
 
 
-_LENGTH = b"\nContent-Length: "
+_LENGTH, _HEAD_BYTES = b"\nContent-Length: ", 1 << 14  # bytes in which it is looked for
 _QUOTED_FROM = rb"(?m)^>(?=>*From )"
 _INDEX_LINE_BYTES = 1 << 16
 
@@ -430,7 +430,8 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     Text before the first From_ line is a message too, unless it is blank.
     A message of more than MAX_MESSAGE bytes is truncated.  If its Content-Length leads exactly to
-    a From_ line or to the end, it may have others: mutt does not quote them.
+    a From_ line or to the end, it may have others, which mutt does not quote; and before the line
+    there is no blank one, if the message does not end in a line feed.
     """
     buffer = bytearray()
     searched = 0
@@ -438,18 +439,18 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
         buffer += chunk
         # A candidate close to the end waits until the two lines that decide are there.
         horizon = len(buffer) - files.LOOKAHEAD if chunk else len(buffer)
-        start = 0
-        while (found := _find_separator(buffer, searched, horizon)) >= 0:
-            if (stated := _stated_end(buffer, start, found)) > found:
+        start, stated = 0, _stated_end(buffer, 0)
+        while (found := _find_separator(buffer, searched, horizon, stated)) >= 0:
+            if found < stated <= start + files.MAX_MESSAGE:
                 is_last = not chunk and len(buffer) - 2 <= stated <= len(buffer)
                 if is_last or (chunk and stated > horizon):
                     horizon = found  # the next chunk, or the end, decides
                     break
-                found = max(found, _find_separator(buffer, stated - 1, stated + 7))
+                found = max(found, _find_separator(buffer, stated - 1, stated + 7, stated))
             message = bytes(buffer[start : min(found, start + files.MAX_MESSAGE)])
             if not message.isspace():
                 yield message
-            start, searched = found, found + 1
+            start, searched, stated = found, found + 1, _stated_end(buffer, found)
         searched = max(searched, horizon - 6) - start
         del buffer[:start]
         if len(buffer) > files.MAX_MESSAGE + files.LOOKAHEAD + 8:
@@ -460,24 +461,23 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield bytes(buffer[: files.MAX_MESSAGE])
 
 
-def _find_separator(buffer: bytearray, start: int, end: int) -> int:
-    """Return where the next From_ line after a blank line begins, or -1."""
+def _find_separator(buffer: bytearray, start: int, end: int, stated: int) -> int:
+    """Return where the next From_ line begins, after a blank line or where it is stated; or -1."""
     at = buffer.find(b"\nFrom ", start, max(end, 0))
     while at >= 0:
-        blank_before = at == 0 or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
-        if blank_before and files.FROM_LINE.match(buffer, at + 1, at + files.LOOKAHEAD):
+        is_end = at in (0, stated) or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
+        if is_end and files.FROM_LINE.match(buffer, at + 1, at + files.LOOKAHEAD):
             return at + 1
         at = buffer.find(b"\nFrom ", at + 1, end)
     return -1
 
 
-def _stated_end(buffer: bytearray, start: int, end: int) -> int:
-    """Return where a message that begins at `start` ends by its Content-Length, or else `end`."""
-    head = buffer.find(b"\n\n", start, end)
+def _stated_end(buffer: bytearray, start: int) -> int:
+    """Return where a message that begins at `start` ends by its Content-Length, or -1."""
+    head = buffer.find(b"\n\n", start, start + _HEAD_BYTES)
     at = buffer.find(_LENGTH, start, max(head, 0))
     length = buffer[at + len(_LENGTH) : buffer.find(b"\n", at + 1)] if at >= 0 else b""
-    stated = head + 2 + int(length) if length.isdigit() and len(length) < 9 else end
-    return stated if end < stated <= start + files.MAX_MESSAGE else end
+    return head + 2 + int(length) if length.isdigit() and len(length) < 9 else -1
 
 
 def is_gone(raw: bytes, number: int) -> bool:

@@ -86,6 +86,8 @@ def test_a_length_counts_if_it_leads_to_a_separator_or_the_end(wrong, n_parts, a
         messages = split(FROM + b"0: 0\n\n" + stored + after, size)
         assert len(messages) == 1 + n_parts + (b"C:" in after)
         assert b"".join(messages).count(b"word") == 500
+        unended = b"A: 1\nContent-Length: 3\n\nend\n"  # mutt and Mail::Box add one line feed
+        assert split(2 * (FROM + unended) + after, size)[:2] == 2 * [unended]
 
 
 @pytest.mark.parametrize(
