@@ -62,7 +62,8 @@ _REPEATED_HEAD = re.compile(
 _TITLED_RULE = re.compile(rb"^[^\n\S]*+-----[- ]*+[^- \n].*-----[^\n\S]*$", re.MULTILINE)
 _BLANK = re.compile(rb"[ \n]")
 # Only the first of quoted lines must begin with >.  It is searched as the rarest byte there.
-_QUOTED_LINES = re.compile(rb">(?<![^\n]>)[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
+# Mail programs put > before "From " at the beginning of a line of the writer's own.
+_QUOTED_LINES = re.compile(rb">(?<![^\n]>)(?!>*+From )[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
 
 
 class Message(NamedTuple):

@@ -479,11 +479,11 @@ OFFER = b"Cheap pills, without a prescription: http://a.example/\n"
     (b"", b"  On 3 Sep 2002, Sam wrote: \t\n Lunch on Monday?\n"),
     (b"_____\n", b"From: Sam\nSent: 3 Sep 2002\nTo: Ann;\n Bob\nSubject: Lunch\n\nOn Monday?"),
     (b"", "*De :* Sam\n*À :* Ann\n*Objet\xa0:* Déjeuner\n\nLundi ?".encode()),
-    # Neither a list's rule, nor a sentence, nor a sign within a line begins another message.
+    # Neither a list's rule, nor a sign within a line or before From begins another message.
     (b"\n-----------\nA list\n", b""),
     (b"He wrote: buy\n----- no title\n", b""),
     (b"From: our shop\nPrice: low\n", b""),
-    (b"a > b\n", b""),
+    (b"a > b\n>From now on\n>>From us\n", b""),
 ])  # fmt: skip
 def test_a_writers_own_text_is_apart_from_what_it_quotes(own, rest):
     assert own_beginnings([OFFER + own + rest]) == ([OFFER + own], rest)
