@@ -89,7 +89,10 @@ _SAME = {
     **dict.fromkeys(("scr", "dll", "com", "pif", "cpl", "x-msdownload"), "exe"),
     **dict.fromkeys(("gz", "tgz", "x-gzip"), "gzip"),
     **dict.fromkeys(("x-rar-compressed", "vnd.rar"), "rar"),
-} | {"x-png": "png", "x-tar": "tar", "img": "iso"}
+    "x-png": "png",
+    "x-tar": "tar",
+    "img": "iso",
+}
 _KNOWN = frozenset((*_STARTS.values(), *_SAME, *(kind for _, _, kind in _MARKS)))
 _OFFICE = {b"word": "docx", b"ppt": "pptx", b"xl": "xlsx", b"content.xml": "odf"}
 IMAGES = frozenset(("png", "gif", "jpeg", "bmp", "webp"))
@@ -154,7 +157,8 @@ def look_at_file(kind: bytes, filename: bytes, data: bytes, size: int) -> Attach
     facts = [f"type-{found or 'other'}", f"size-{step >> 10}k"]
     wrong = [each for each in sorted(said) if found not in ("", _SAME.get(each, each))]
     facts += [f"{each}-is-{found}" for each in wrong]
-    facts += ["too-large"] * (size > MAX_FILE)
+    if size > MAX_FILE:
+        facts.append("too-large")
     inside = _IN_DATA.get(found, {})
     objects = b"".join(_compressed_objects(data)) if found == "pdf" else b""
     facts += sorted({fact for sign, fact in inside.items() if sign in data or sign in objects})

@@ -27,6 +27,14 @@ _SIGNED = bytes.fromhex("2a864886f70d010702")  # the object identifier of signed
 _SEQUENCE, _OBJECT_ID, _CONTENT, _OCTETS, _OCTETS_IN_PIECES = 0x30, 0x06, 0xA0, 0x04, 0x24
 
 
+class _Element(NamedTuple):
+    """A BER element: its tag, and where its content starts and stops."""
+
+    tag: int
+    start: int
+    stop: int | None  # None: it ends with an element of tag 0
+
+
 def cms_content(data: bytes) -> bytes:
     """Return the MIME part inside signed CMS; nothing if there is none to read."""
     try:
@@ -34,52 +42,52 @@ def cms_content(data: bytes) -> bytes:
         if kind != _SIGNED:
             return b""
         # The version and the digest algorithms stand before the content.
-        place = _behind(data, _behind(data, _element(data, place, _SEQUENCE)[1]))
+        place = _behind(data, _behind(data, _element(data, place, _SEQUENCE).start))
         return _octets(data, _named_content(data, place)[1])
     except ValueError:
         return b""
 
 
-def _element(data: bytes, place: int, wanted: int | None = None) -> tuple[int, int, int | None]:
-    """Return tag, start and stop of a BER element; stop is None if an element of tag 0 ends it."""
+def _element(data: bytes, place: int, wanted: int | None = None) -> _Element:
+    """Return the element that begins at a place; raises ValueError where no such one does."""
     if place + 2 > len(data) or wanted not in (None, data[place]):
         raise ValueError("the data end, or another tag is there")
     tag, length, start = data[place], data[place + 1], place + 2
     if length == 0x80:
-        return tag, start, None
+        return _Element(tag, start, None)
     if length > 0x80:
         start += length & 0x7F
         length = int.from_bytes(data[place + 2 : start], "big")
-    return tag, start, min(start + length, len(data))
+    return _Element(tag, start, min(start + length, len(data)))
 
 
 def _behind(data: bytes, place: int) -> int:
     """Return where the element that begins at a place ends."""
     n_open = 0
     while True:
-        tag, start, stop = _element(data, place)
-        place = start if stop is None else stop
-        n_open += (stop is None) - (tag == 0)
+        found = _element(data, place)
+        place = found.start if found.stop is None else found.stop
+        n_open += (found.stop is None) - (found.tag == 0)
         if n_open <= 0:
             return place
 
 
 def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
     """Return the name of a ContentInfo, and where its content begins."""
-    _, start, stop = _element(data, _element(data, place, _SEQUENCE)[1], _OBJECT_ID)
-    return data[start:stop], _element(data, stop or len(data), _CONTENT)[1]
+    name = _element(data, _element(data, place, _SEQUENCE).start, _OBJECT_ID)
+    return data[name.start : name.stop], _element(data, name.stop or len(data), _CONTENT).start
 
 
 def _octets(data: bytes, place: int) -> bytes:
     """Return the octet string that begins at a place, in one piece or in many."""
     octets = bytearray()  # joining pieces takes 80 bytes for each
     while place < len(data):
-        tag, start, stop = _element(data, place)
-        if tag == _OCTETS:
-            octets += data[start:stop]
-            place = stop or len(data)
-        elif tag == _OCTETS_IN_PIECES:
-            place = start
+        found = _element(data, place)
+        if found.tag == _OCTETS:
+            octets += data[found.start : found.stop]
+            place = found.stop or len(data)
+        elif found.tag == _OCTETS_IN_PIECES:
+            place = found.start
         else:
             break
     return bytes(octets)
@@ -123,8 +131,9 @@ def tnef_parts(data: bytes) -> list[bytes]:
             files[-1][_DATA] = _BINARY, value
         elif files and attribute == _FILE_PROPERTIES:
             files[-1].update(_properties(value, (_LONG_NAME, _DATA)))
-    html = b"Content-Type: text/html\n\n" + _content(texts, _HTML, charset)
-    parts = [html] * (_HTML in texts)
+    parts = []
+    if _HTML in texts:
+        parts.append(b"Content-Type: text/html\n\n" + _content(texts, _HTML, charset))
     rtf = decompressed(_content(texts, _RTF, charset))
     parts += rtf_parts(rtf, _content(texts, _TEXT, charset))
     for file in files:
@@ -189,9 +198,8 @@ _CARD_LINE = re.compile(
     rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?|(?!)){0,20}+):(.*)",
     re.DOTALL,
 )
-_TOLD = re.compile(
-    rb";(?i:CN|LABEL|FILENAME|ALTREP)=(\"[^\"]*+\"|[^\";]*+)"
-)  # which are shown, too
+# Parameters that are shown, too.
+_TOLD = re.compile(rb";(?i:CN|LABEL|FILENAME|ALTREP)=(\"[^\"]*+\"|[^\";]*+)")
 _QUOTED = re.compile(rb"(?i:QUOTED-PRINTABLE)[^\n]*+(?:(?<==)\n[^\n]*+|(?!))*+")
 _BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")
 
