@@ -94,14 +94,16 @@ def essence(message: OpenedMessage) -> list[bytes]:
     before it and its length.  Then come the values and the texts.  The values are Message-ID,
     Date, From and Subject; type, charset and transfer encoding of the content, and which of its
     parts or line breaks are shown.  -1 is the length of a value that is not there or does not
-    count.  Without any of the first four, or without a blank line, all of the data are the body.
+    count.  Without any of the first four, or in a text without a blank line, all is the body.
     """
     data = message.data
     author, content = _ABSENT, _ABSENT
     kinds: Sequence[int] = ()
-    # Without a blank line, lines of a text may look like headers.
-    is_mail = message.has_head and data.find(b"\n\n", message.stop) >= 0
-    if is_mail and any(values := _author(message)):
+    # Without a blank line, lines of a text may look like headers; but some mboxes keep none below
+    # the head of a message without a body.
+    is_bare = message.body == len(data) and b"message-id" in message.telling
+    is_mail = is_bare or data.find(b"\n\n", message.stop) >= 0
+    if message.has_head and is_mail and any(values := _author(message)):
         author = values
         content, kinds, texts = _content(message)
     else:

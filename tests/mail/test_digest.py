@@ -46,6 +46,7 @@ TWO_IDS = b"message-id : <1@a>\n%s\nhello"
     *((WITHOUT_ID.replace(b"t: ", b"t: " + tag + b" "), WITHOUT_ID) for tag in TAGS),
     (MAIL.replace(b"\n", b"\r\n"), MAIL),
     (MAIL.rstrip(b"\n"), MAIL),
+    (MAIL.partition(b"shall")[0].rstrip(), MAIL.partition(b"shall")[0]),  # without a body
     (MAIL.replace(b"\nFrom here", b"\n>From here"), MAIL),
     (MAIL.replace(b"\nFrom here", b"\n>>From here"), MAIL),
     (b"From ann@example.org Mon Jan  5 10:00:00 2026\n" + MAIL, MAIL),
