@@ -178,14 +178,11 @@ def _folders(path: str) -> list[str]:
 
 
 def entry_digest(data: bytes) -> str:
-    """Return the digest by which a note knows a renamed message, whatever mail programs added.
-
-    Another delivery of the message has another digest, because its Received headers differ.
-    """
+    """Return the digest by which a note knows a renamed message, whatever mail programs added."""
     message = open_message(data)
     hashed = blake2b(b"%d" % mail_digest(message), digest_size=8)
     for name, value in header_lines(message.head[: LIMITS.headers]):
-        if any(origins_of(HEAD, name)):
+        if any(origins_of(HEAD, name)):  # Received tells deliveries of one message apart
             hashed.update(b"\n%b:%b" % (name, value.translate(None, b" \t\n")))
     return hashed.hexdigest()
 

@@ -99,8 +99,7 @@ def essence(message: OpenedMessage) -> list[bytes]:
     data = message.data
     author, content = _ABSENT, _ABSENT
     kinds: Sequence[int] = ()
-    # Without a blank line, lines of a text may look like headers; but some mboxes keep none below
-    # the head of a message without a body.
+    # In a text, lines may look like headers.  An mbox may keep no blank line if there is no body.
     is_bare = message.body == len(data) and b"message-id" in message.telling
     is_mail = is_bare or data.find(b"\n\n", message.stop) >= 0
     if message.has_head and is_mail and any(values := _author(message)):

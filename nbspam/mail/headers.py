@@ -96,13 +96,12 @@ class HeaderChoices(NamedTuple):
 # the message: both their names and their values are ignored.
 _ADDED_LATER = frozenset(
     b"status x-status x-keywords content-length lines delivered-to x-original-to xref path"
-    b" replied forwarded x-content-length x-from-line x-tuid x-offlineimap".split()
+    b" replied forwarded x-content-length x-from-line x-tuid x-offlineimap x-account-key".split()
 )
 _ADDED_BEGINNINGS = tuple(
     b"x-spam x-bogosity x-nbspam x-dspam x-crm114 x-rspamd x-virus x-amavis x-mailscanner x-pstn"
     b" x-barracuda x-ham x-junk x-bayes x-mozilla x-uid x-imap x-gmail x-gmane x-evolution nntp-"
-    b" x-folder x-label x-account-key x-gm-thrid x-envelope x-quarantine x-rmail x-gnus x-vm-"
-    b" x-kmail".split()
+    b" x-folder x-label x-gm-thrid x-envelope x-quarantine x-rmail x-gnus x-vm- x-kmail".split()
 )
 ON_CONTENT = frozenset((b"content-type", b"content-transfer-encoding", b"content-disposition"))
 _OF_PART = dict.fromkeys(sorted(ON_CONTENT), "mime")

@@ -61,8 +61,7 @@ _REPEATED_HEAD = re.compile(
 )
 _TITLED_RULE = re.compile(rb"^[^\n\S]*+-----[- ]*+[^- \n].*-----[^\n\S]*$", re.MULTILINE)
 _BLANK = re.compile(rb"[ \n]")
-# Only the first of quoted lines must begin with >.  It is searched as the rarest byte there.
-# Mail programs put > before "From " at the beginning of a line of the writer's own.
+# The first of quoted lines begins with >, the rarest byte there.  Mailboxes put it before "From ".
 _QUOTED_LINES = re.compile(rb">(?<![^\n]>)(?!>*+From )[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
 
 

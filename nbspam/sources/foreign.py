@@ -9,13 +9,10 @@ from nbspam.sources.files import COMPRESSIONS, MARKS_OF_UTF_16, TextColumns
 
 # Beginnings of files, and their formats.
 _MAGIC = {
-    b"\x7fELF": "a program",
-    b"\xca\xfe\xba\xbe": "a program",
-    b"\xcf\xfa\xed\xfe": "a program",
+    **dict.fromkeys((b"\x7fELF", b"\xca\xfe\xba\xbe", b"\xcf\xfa\xed\xfe"), "a program"),
     b"\x89PNG\r\n": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
-    b"GIF87a": "a GIF picture",
-    b"GIF89a": "a GIF picture",
+    **dict.fromkeys((b"GIF87a", b"GIF89a"), "a GIF picture"),
     b"%PDF-": "a PDF document",
     b"PK\x03\x04": "a ZIP archive or office document",
     b"\xd0\xcf\x11\xe0": "an office document",
@@ -24,8 +21,7 @@ _MAGIC = {
     b"Rar!\x1a": "a RAR archive",
     b"SQLite format 3\0": "a database",
     b"// <!-- <mdb:mork": "an index of Thunderbird",
-    b"// Mozilla User Preferences": "settings of Thunderbird",
-    b"# Mozilla User Preferences": "settings of Thunderbird",
+    **dict.fromkeys((b"// Mozilla User ", b"# Mozilla User "), "settings of Thunderbird"),
     b"V8\nT": "a queue file of Sendmail",
     b"!BDN": "a PST file of Outlook",
     b"2 M1e C": "a dbox file of Dovecot",

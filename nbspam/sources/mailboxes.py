@@ -332,9 +332,7 @@ def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
 
 def without_attachments(folders: list[str]) -> list[str]:
     """Return the folders in a folder without the one of files that were attached to mail."""
-    if "Messages" not in folders:
-        return folders
-    return [name for name in folders if name != "Attachments"]
+    return [name for name in folders if name != "Attachments" or "Messages" not in folders]
 
 
 def _is_folder(entry: "os.DirEntry[str]", follows_links: bool) -> bool | None:
@@ -429,9 +427,8 @@ def mbox_messages(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield each message of an mbox unchanged, its From_ line included.
 
     Text before the first From_ line is a message too, unless it is blank.
-    A message of more than MAX_MESSAGE bytes is truncated.  If its Content-Length leads exactly to
-    a From_ line or to the end, it may have others, which mutt does not quote; and before the line
-    there is no blank one, if the message does not end in a line feed.
+    A message of more than MAX_MESSAGE bytes is truncated.  Where its Content-Length leads exactly
+    to a From_ line or the end, others in it are not quoted, and no blank line need be before it.
     """
     buffer = bytearray()
     searched = 0

@@ -47,7 +47,6 @@ TWO_IDS = b"message-id : <1@a>\n%s\nhello"
     (MAIL.replace(b"\n", b"\r\n"), MAIL),
     (MAIL.rstrip(b"\n"), MAIL),
     (MAIL.partition(b"shall")[0].rstrip(), MAIL.partition(b"shall")[0]),  # without a body
-    (MAIL.replace(b"\nFrom here", b"\n>From here"), MAIL),
     (MAIL.replace(b"\nFrom here", b"\n>>From here"), MAIL),
     (b"From ann@example.org Mon Jan  5 10:00:00 2026\n" + MAIL, MAIL),
     (MAIL.replace(b"lunch on", b"lunch\n on"), MAIL),
@@ -94,7 +93,6 @@ NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
     [ATTACHED % blank for blank in (b"", b"\n")],
     # Data that are hardly mail: without a header of an author all of it counts.
     (b"", b"x"),
-    (b"\n\n\n", b"\n\nx"),
     (b"Subject: a", b"Subject: b", b"Subject: a\nbody without a blank line"),
     (b"Subject: a\nhttp : / / b", b"Subject: a\nhttp : / / c"),  # not two headers
     *((PLAIN % b"", PLAIN % header, PLAIN % (header[:-1] + b"-x\n")) for header in HEADERS),
