@@ -30,6 +30,7 @@ from nbspam.mail.verdict_headers import check_labels
 from nbspam.printing import amount_text
 from nbspam.settings import PRESETS
 from nbspam.sharing.sharer import shared_lessons
+from nbspam.sources.files import maildir_name
 from nbspam.sources.items import Item
 from nbspam.sources.mailboxes import is_maildir
 from nbspam.store.assembly import check_ledger, empty_model
@@ -45,8 +46,6 @@ MOVING = "moving"  # the place in a note of a message that was left wherever it 
 # The usual names of folders for spam, in small letters; cPanel makes .spam, Outlook .Junk E-mail.
 _SPAM_FOLDERS = (".spam", ".junk", ".junk e-mail", ".junk email", ".bulk mail", ".junk mail")
 MAILDIR_PARTS = ("new", "cur")  # the parts of a folder that hold messages
-_SUBFOLDERS = ("tmp", *MAILDIR_PARTS)
-_FLAGS = ":2,"
 _DELETED = "T"  # the flag of a message that a mail program will remove, perhaps moved as a copy
 _NUMBER = re.compile(r",U=\d+")  # the UID, which mbsync and OfflineIMAP write into file names
 # A line of a note: place, digest and unique name; spam that was not moved got a flag (-F).
@@ -63,12 +62,12 @@ class MaildirEntry(NamedTuple):
     @property
     def base(self) -> str:
         """The file name without flags and UID: the unique name of the message."""
-        return _NUMBER.sub("", self.file.partition(_FLAGS)[0])
+        return _NUMBER.sub("", maildir_name(self.file)[0])
 
     @property
     def flags(self) -> str:
         """The letters of the message's flags, such as S (seen)."""
-        return self.file.partition(_FLAGS)[2]
+        return maildir_name(self.file)[1]
 
     @property
     def path(self) -> str:
@@ -77,8 +76,9 @@ class MaildirEntry(NamedTuple):
 
     def flagged(self, letter: str) -> "MaildirEntry":
         """Return the message's place in cur/ with one more flag."""
-        flags = "".join(sorted({*self.flags, letter}))
-        return MaildirEntry(self.folder, "cur", self.file.partition(_FLAGS)[0] + _FLAGS + flags)
+        unique, flags = maildir_name(self.file)
+        info = self.file[len(unique) :][:3] or ":2,"
+        return MaildirEntry(self.folder, "cur", unique + info + "".join(sorted({*flags, letter})))
 
     def moved_to(self, folder: str) -> "MaildirEntry":
         """Return the message's place in a folder; in another one, its UID is another message's."""
@@ -204,17 +204,15 @@ def maildir_entries(root: str, folder: str) -> Iterator[MaildirEntry]:
 
 
 def _files(folder: str) -> list[str]:
-    try:
-        with os.scandir(folder) as found:
-            return [
-                entry.name
-                for entry in found
-                if not entry.name.startswith(".")
-                and "\n" not in entry.name
-                and entry.is_file(follow_symlinks=False)
-            ]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:
+        return [
+            entry.name
+            for entry in found
+            if not entry.name.startswith(".")
+            and "\n" not in entry.name
+            and entry.is_file(follow_symlinks=False)
+        ]
+    return []
 
 
 def move(root: str, entry: MaildirEntry, target: MaildirEntry) -> bool:
@@ -233,7 +231,7 @@ def move(root: str, entry: MaildirEntry, target: MaildirEntry) -> bool:
 
 def _make_folder(root: str, folder: str) -> None:
     path = os.path.join(root, folder)
-    parts = [os.path.join(path, part) for part in _SUBFOLDERS]
+    parts = [os.path.join(path, part) for part in ("tmp", *MAILDIR_PARTS)]
     if all(map(os.path.isdir, parts)):
         return
     for part in (path, *parts):
@@ -249,10 +247,9 @@ def _make_folder(root: str, folder: str) -> None:
 
 def read_note(root: str) -> dict[str, MaildirNote]:
     """Return where messages were left, by unique name; damaged lines are skipped."""
-    try:
+    data = b""
+    with suppress(FileNotFoundError):
         data = read_own(os.path.join(root, NOTE_FILE), root)
-    except FileNotFoundError:
-        return {}
     return {
         os.fsdecode(base): MaildirNote(os.fsdecode(place), os.fsdecode(digest))
         for place, digest, base in _NOTED.findall(data)

@@ -262,9 +262,15 @@ def _renamed_in_maildir(path: str) -> str | None:
     cur = os.path.join(maildir, "cur")
     if part not in ("cur", "new") or not os.path.isdir(cur):
         return None
-    unique = name.partition(":")[0]
-    known = (other for other in os.listdir(cur) if other.partition(":")[0] == unique)
+    unique = maildir_name(name)[0]
+    known = (other for other in os.listdir(cur) if maildir_name(other)[0] == unique)
     return next(filter(os.path.isfile, (os.path.join(cur, other) for other in known)), None)
+
+
+def maildir_name(name: str) -> tuple[str, str]:
+    """Return the unique name of a file in a Maildir, and its flags, after a colon, ; or !."""
+    unique, _, flags = name.rpartition("2,")
+    return (unique[:-1], flags) if unique.endswith((":", ";", "!")) else (name, "")
 
 
 def open_file(path: str) -> BinaryIO:

@@ -218,8 +218,7 @@ def places(path: str, label: str | None, kind: str | None, tree: FolderTree) -> 
 
 def class_prefix(name: str) -> str | None:
     """Return the beginning of a file's name that tells its class; None if it has none."""
-    begins = name.lower().startswith
-    return next(filter(begins, (*_SPAM_FILES, *_HAM_FILES)), None)
+    return next(filter(name.lower().startswith, (*_SPAM_FILES, *_HAM_FILES)), None)
 
 
 def name_classes(names: Sequence[str]) -> bool:
@@ -301,11 +300,9 @@ def file_kind(name: str) -> str:
 
 def is_hidden(name: str) -> bool:
     """Return whether a name tells that a file or folder holds no mail."""
-    if name.startswith(_NO_MAIL_STARTS) or name.endswith(_NO_MAIL_ENDS):
-        return True
-    # A message of a Maildir that is marked as deleted.
-    base, _, flags = name.rpartition("2,")
-    return "T" in flags and flags.isalpha() and base.endswith((":", ";", "!"))
+    flags = files.maildir_name(name)[1]
+    is_deleted = "T" in flags and flags.isalpha()
+    return is_deleted or name.startswith(_NO_MAIL_STARTS) or name.endswith(_NO_MAIL_ENDS)
 
 
 def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
@@ -324,9 +321,9 @@ def _visible(entries: Iterable[tuple[str, bool | None]]) -> Folder:
             has_sequences |= name == SEQUENCES
         elif is_folder is not None:
             (folders if is_folder else kept).append(name)
-    folders = without_attachments(folders)
     if any(name.endswith(".parquet") for name in kept):
         kept = [name for name in kept if not name.startswith("_")]
+    folders = without_attachments(folders)
     return Folder(_natural_order(kept), _natural_order(folders), has_sequences)
 
 

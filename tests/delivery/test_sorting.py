@@ -34,7 +34,7 @@ def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.h", ham(2))
     maildir.put("cur/3.h,S=9:2,R", spam(3))
-    maildir.put("cur/4.h:2,S", spam(4))
+    maildir.put("cur/4.h;2,S", spam(4))
 
     report = maildir.sort()
 
@@ -42,7 +42,7 @@ def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir
         ".Spam/new/1.h": spam(1),
         "new/2.h": ham(2),
         ".Spam/cur/3.h,S=9:2,R": spam(3),
-        "cur/4.h:2,S": spam(4),
+        "cur/4.h;2,S": spam(4),
     }
     found = [(one.name, one.label) for one in report.judged]
     assert found == [("new/1.h", "spam"), ("new/2.h", "ham"), ("cur/3.h,S=9:2,R", "spam")]
@@ -259,9 +259,9 @@ def test_the_first_lesson_of_a_model_says_what_it_lacks(tmp_path):
 def test_spam_may_be_flagged_instead_and_flags_that_users_change_teach(maildir, flag):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.h", ham(2))
-    maildir.put("cur/3.h:2,R", spam(3))
+    maildir.put("cur/3.h!2,R", spam(3))
     maildir.sort(flag="F")
-    assert set(maildir.files) == {"cur/1.h:2,F", "new/2.h", "cur/3.h:2,FR"}
+    assert set(maildir.files) == {"cur/1.h:2,F", "new/2.h", "cur/3.h!2,FR"}
     assert maildir.sort(flag="F").judged == []
     for _ in range(2):  # another way makes no lesson of what the last one left
         assert maildir.sort(flag=flag).learned == []
