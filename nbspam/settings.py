@@ -242,10 +242,10 @@ def decisions_made(choices: SettingsChoices | TableChoices) -> dict[str, Any]:
     Raises UsageError.
     """
     values = {n: v.tolist() if hasattr(v, "tolist") else v for n, v in choices._asdict().items()}
-    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     for name in ("preset", "model"):  # which are looked up
         if not isinstance(values.get(name), str | None):
             raise UsageError(f"{name}: {values[name]!r} is not a name; give one")
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
     return {name: value for name, value in values.items() if value not in (None, ())}
 
 

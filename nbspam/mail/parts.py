@@ -569,10 +569,14 @@ def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
     if start:
         word = _BLANK.search(text, start, min(start + _REACH, stop))
         start = word.end() if word else start
+        while start < stop and text[start] & 0xC0 == 0x80:  # within a character
+            start += 1
         bracket = _BRACKET.search(text, start, stop) if is_html else None
         if bracket and bracket[0] == b">":
             start = bracket.end()
     if stop < len(text):
         blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
         stop = blank if blank > start else stop
-    return text[start:stop].decode("utf-8", "ignore").encode()
+        while stop > start and text[stop] & 0xC0 == 0x80:
+            stop -= 1
+    return text[start:stop]
