@@ -4,6 +4,7 @@ import base64
 import gzip
 import io
 import lzma
+import os
 import resource
 import struct
 import tarfile
@@ -475,6 +476,19 @@ def test_a_process_that_ended_or_hangs_costs_one_message_its_documents(
         if len(texts) == 1:  # as the system ends it where memory is short
             reader.process.send_signal(getattr(Signals, signal))
     assert texts == ["hello", "", "hello"]
+
+
+def test_documents_are_read_while_a_thousand_files_are_open(reader):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, limits[1]))
+    try:
+        opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+        (found,) = reader.read([("rtf", b"{\\rtf1 hello}")], 2.0)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert found.text == "hello"
 
 
 def test_where_memory_has_no_limit_a_document_still_cannot_write_files(monkeypatch):
