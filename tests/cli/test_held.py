@@ -1,5 +1,6 @@
 """Review of held mail, without Postfix; with it: tests/server/test_mail_systems.py."""
 
+import json
 from contextlib import closing
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -54,6 +55,14 @@ def test_only_a_line_feed_ends_a_line_of_an_envelope(monkeypatch):
     monkeypatch.setattr(postfix, "_run", lambda *_: SimpleNamespace(stdout=said))
     found = postfix.HeldMessage("1", "x@example.com", ()).named_recipients()
     assert found == ["ann@example.org\u2028original_recipient: bob", "carol"]
+
+
+def test_only_messages_that_postfix_holds_are_listed(monkeypatch):
+    row = {"queue_name": "hold", "queue_id": "4C1B", "sender": "a@b.example", "recipients": []}
+    rows = row, row | {"queue_name": "active", "queue_id": "4C1C"}, row | {"queue_id": "../x"}
+    said = b"".join(json.dumps(each).encode() + b"\n" for each in rows)
+    monkeypatch.setattr(postfix, "_run", lambda *_: SimpleNamespace(stdout=said))
+    assert [each.identifier for each in postfix.held_messages()] == ["4C1B"]
 
 
 def test_lessons_teach_the_one_recipient_else_the_site_and_reach_the_outbox_so(
