@@ -113,8 +113,8 @@ class HttpConnection(connection.Connection):
             raise connection.TroubleError("malformed", "too many headers")
         field = name.decode("latin-1").lower()
         text = value.rstrip(b" \t").decode("utf-8", "replace")  # the parser leaves blanks there
-        # Each recipient has a header; and two hosts, of which rspamd's proxy sends one, are no
-        # host of the page's.
+        # Each recipient has a header of its own.  rspamd's proxy adds a second Host; the page
+        # knows its own hosts, and refuses two that are joined.
         if field in ("rcpt", "host") and field in self.headers:
             text = f"{self.headers[field]},{text}"
         self.headers[field] = text
@@ -211,7 +211,8 @@ _ENCODINGS = {"compression", "content-encoding"}  # headers: rspamd's, and HTTP'
 _ELSEWHERE = {"shm", "file"}  # headers that say where the message is, instead of a body
 _WANTED = HeaderChoices()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
-# The answer where there is no message, as rspamd gives it, or where one passes unjudged.
+# The answer where there is no message, as rspamd gives it, or where one passes unjudged; a
+# verdict states in its place what is known.
 _UNJUDGED: dict[str, Any] = {
     "is_skipped": False,
     "score": 0.0,

@@ -108,7 +108,9 @@ def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] |
         if label not in {"ham", "spam"}:
             raise RequestError(Status.PROTOCOL, "Message-class is neither ham nor spam")
         done = "DidSet: local,remote\r\n" if "remote" in added else "DidSet: local\r\n"
-        return label, done + "DidRemove: remote\r\n" * ("remote" in removed)
+        if "remote" in removed:
+            done += "DidRemove: remote\r\n"
+        return label, done
     return (None, "DidRemove: local\r\n") if "local" in removed else None
 
 
@@ -312,9 +314,10 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
     has_spam = not rewrites or request.version >= (1, 3)
-    head = [f"Content-length: {sum(map(len, body))}\r\n"] * has_length + [line] * has_spam
-    end = "\r\n" * bool(head)  # before 1.2 the message follows the first line
-    return ["".join(["SPAMD/1.1 0 EX_OK\r\n", *head, end]).encode(), *body]
+    length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
+    headers = length + (line if has_spam else "")
+    end = "\r\n" if headers else ""  # before 1.2 the message follows the first line
+    return [f"SPAMD/1.1 0 EX_OK\r\n{headers}{end}".encode(), *body]
 
 
 def _body(
