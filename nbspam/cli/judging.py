@@ -275,7 +275,8 @@ def explained_as_text(
 ) -> Iterator[str]:
     """Yield the lines of each explanation, and of the risks if costs were stated."""
     for place, each in enumerate(explained):
-        yield from [""] * (place > 0)
+        if place > 0:
+            yield ""
         yield from lines(each)
         if asked.costs is not None:
             from nbspam.decision import risks

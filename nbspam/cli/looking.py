@@ -345,8 +345,10 @@ def ask_network(model_path: str, question: NetworkQuestion) -> None:
         named = network_of_model(model_path, inputs.loaded_model(model_path))
     if independent:
         holds = are_independent(named, *independent, words)
-        text = "independent" if holds else "dependent"
-        output.echo_json({"independent": holds}) if as_json else output.echo_rows([(text,)])
+        if as_json:
+            output.echo_json({"independent": holds})
+        else:
+            output.echo_rows([("independent" if holds else "dependent",)])
     elif target:
         _show_belief(believe(named, target, words, gibbs, seed), as_json)
     else:

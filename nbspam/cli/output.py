@@ -102,7 +102,10 @@ def echo_summary(*lines: str) -> None:
 
 def echo_result(as_json: bool, facts: Mapping[str, object], *lines: str) -> None:
     """Print the facts of a command's work as JSON, or lines on it."""
-    echo_json(facts) if as_json else echo_summary(*lines)
+    if as_json:
+        echo_json(facts)
+    else:
+        echo_summary(*lines)
 
 
 def warn(line: str) -> None:

@@ -115,8 +115,10 @@ def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:
         f" required={REQUIRED:.1f} tests={bayes_rule(verdict)} autolearn={learned}"
         f" version={__version__}"
     )
-    level = [(SPAM_LEVEL, "*" * int(score))] * (score >= 1)
-    return [*[(SPAM_FLAG, "YES")] * is_spam, *level, (SPAM_STATUS, status)]
+    headers = [(SPAM_FLAG, "YES")] if is_spam else []
+    if score >= 1:
+        headers.append((SPAM_LEVEL, "*" * int(score)))
+    return [*headers, (SPAM_STATUS, status)]
 
 
 def bayes_rule(verdict: Verdict) -> str:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.counts.lessons import Outcome
 from nbspam.errors import InputError, NbspamError
@@ -548,26 +548,35 @@ MOST_REPORTED = 20  # tokens in a report, at most
 _COLUMNS = f" pts rule name              description\n---- {'-' * 22} {'-' * 50}"
 
 
-def rules(judgement: Judgement) -> list[tuple[str, float, str]]:
-    """Return the rules that other filters would have found true: name, points, description."""
+class Symbol(NamedTuple):
+    """A rule that other filters would have found true, as they name it in their answers."""
+
+    name: str
+    points: float
+    description: str
+
+
+def symbols_of(judgement: Judgement) -> list[Symbol]:
+    """Return the range of the probability, without points, and the verdict with all of them."""
     verdict, points = judgement.verdict, score_of(judgement.verdict, judgement.rule)
     return [
-        (bayes_rule(verdict), 0.0, "Range of the probability of spam"),
-        (f"NBSPAM_{verdict.label.upper()}", points, "Verdict of nbspam"),
+        Symbol(bayes_rule(verdict), 0.0, "Range of the probability of spam"),
+        Symbol(f"NBSPAM_{verdict.label.upper()}", points, "Verdict of nbspam"),
     ]
 
 
 def report(judgement: Judgement) -> str:
     """Return a readable report: the verdict, the strongest tokens if asked for, the rules."""
-    verdict, found_true = judgement.verdict, rules(judgement)
-    points = sum(points for _, points, _ in found_true)
+    verdict, symbols = judgement.verdict, symbols_of(judgement)
+    points = sum(symbol.points for symbol in symbols)
     lines = [f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}"]
     lines += filter(None, (judgement.listed, judgement.lack))
     if judgement.explanation is not None:
         found = judgement.explanation.strongest(MOST_REPORTED)
-        lines += ["", "  nats  token"] * bool(found)
+        if found:
+            lines += ["", "  nats  token"]
         lines += [f"{each.contribution:+6.1f}  {printable(each.token)}" for each in found]
     total = f"({points:.1f} points, {REQUIRED:.1f} required)"
     lines += ["", f"Content analysis details:   {total}", "", _COLUMNS]
-    lines += [f"{points:4.1f} {name:22} BODY: {text}" for name, points, text in found_true]
+    lines += [f"{each.points:4.1f} {each.name:22} BODY: {each.description}" for each in symbols]
     return "\n".join(lines) + "\n"

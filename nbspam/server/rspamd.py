@@ -267,14 +267,14 @@ class RspamdConnection(HttpConnection):
     def checked(self, identifier: str | None, judgement: Judgement) -> None:
         """Answer with a verdict in rspamd's words; identifier: the message's own."""
         symbols = {
-            name: {
-                "name": name,
-                "score": round(score, 3),
-                "metric_score": round(score, 3),
-                "description": description,
+            symbol.name: {
+                "name": symbol.name,
+                "score": round(symbol.points, 3),
+                "metric_score": round(symbol.points, 3),
+                "description": symbol.description,
                 "options": [f"{judgement.verdict.posterior['spam']:.4%}"],
             }
-            for name, score, description in connection.rules(judgement)
+            for symbol in connection.symbols_of(judgement)
         }
         headers = {
             name: {"value": value, "order": 0}

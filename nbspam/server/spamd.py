@@ -303,8 +303,8 @@ def scored_answer(request: Request, judgement: Judgement | None, body: list[byte
     points = 0.0 if judgement is None else score_of(judgement.verdict, judgement.rule)
     if request.is_rspamd:
         action = "add header" if spam else "no action"
-        rules = [] if judgement is None else connection.rules(judgement)
-        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name, points, _ in rules)
+        found = [] if judgement is None else connection.symbols_of(judgement)
+        symbols = "".join(f"Symbol: {each.name}({each.points:.2f})\r\n" for each in found)
         return [
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
             f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
@@ -328,7 +328,8 @@ def _body(
         return []
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
-        return [(",".join(name for name, _, _ in connection.rules(judgement)) + end).encode()]
+        names = [symbol.name for symbol in connection.symbols_of(judgement)]
+        return [(",".join(names) + end).encode()]
     if request.command in _REWRITING:
         pieces = with_verdict(data, judgement.verdict, judgement.rule, wanted, whole=whole)
         if request.command == "PROCESS":
