@@ -33,7 +33,7 @@ _TELLING_OR_END = re.compile(
 # Python before 3.11.5 does not undo the partial match of a possessive group.  So a group that can
 # match in part is greedy, and bounded, because each repetition takes memory; or its last
 # alternative is `(?!)`, which never matches, and is tried where the repetition began.
-_ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
+_ENVELOPE = re.compile(rb"\n*+(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 # The text may contain question marks, though RFC 2047 forbids them, but no start of another word;
 # a few, because the pattern keeps its place at each.

@@ -161,7 +161,7 @@ def test_line_ends_change_nothing(mails):
 
 
 @pytest.mark.parametrize(
-    "envelope", [b"From x Thu Aug 22 2002\n", b">From x\n", b"From x\n>From x\n", b"\n"]
+    "envelope", [b"From x Thu Aug 22\n", b">From x\n", b"From x\n>From x\n", b"\n", b"\n>From x\n"]
 )
 def test_from_lines_of_mailboxes_change_nothing(envelope):
     data = b"Subject: x\n\nhi\n"
