@@ -33,6 +33,8 @@ _MAGIC = {
 }
 # Exim's files begin with their own names: the identity of a message, in two lengths, -H and -D.
 _OF_EXIM = rb"\w{6}-(?:\w{6}-\w\w|\w{11}-\w{4})-[HD]\n"
+# Absolute paths, as `find` and `notmuch search --output=files` list them, also with -print0.
+_NAMES = rb"(?:/[^/\s\0]+){2,}(?:[\n\0]/|\n?\Z)"
 _HEAD = 2048  # bytes
 _MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
 # Control characters that texts do not have: all but white space, backspace, bell, and those that
@@ -73,6 +75,8 @@ def _binary_kind(head: bytes) -> str | None:
         return next(what for start, what in _MAGIC.items() if head.startswith(start))
     if re.match(_OF_EXIM, head):
         return "a queue file of Exim"
+    if re.match(_NAMES, head):
+        return "names of files (pass them by xargs)"
     if head.startswith(MARKS_OF_UTF_16):
         return None
     if head.startswith(b"MZ") and b"\0" in head:

@@ -434,6 +434,8 @@ def test_a_file_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch, size, at_
     (b"# Mozilla User Preferences\n", "settings of Thunderbird"),
     (b"1tBcXd-0003xy-2B-H\nmail 8 8\n<a@b.example>\n", "a queue file of Exim"),
     (b"1tBcXd-00000003xyZ-2Bcd-D\nbuy pills\n", "a queue file of Exim"),
+    (b"/home/a/Mail/cur/17.M1P2.a:2,S\n", "names of files (pass them by xargs)"),
+    (b"/a/new/1\0/b/new/2\0", "names of files (pass them by xargs)"),
     (b"V8\nT1732700000\nK0\nN0\nP30012\n", "a queue file of Sendmail"),
     (b"2 M1e C65000000\n\1\2N  ", "a dbox file of Dovecot"),
     (b"\1\1\1\1\nSubject: x\n\nx\n\1\1\1\1\n", "a mailbox in the format MMDF"),
@@ -479,7 +481,8 @@ HELLO = "こんにちは、お元気ですか。" * 20
 @pytest.mark.parametrize(
     "data",
     [HAM, SPAM, b"hello", b"MZ is a country code", "안녕 ".encode("iso2022_kr") * 9]
-    # Neither queue files nor settings.
+    # Neither names of files, nor queue files, nor settings.
+    + [b"/me smiles\n", b"/usr/bin is full\n", b"/s/a/b/\nThanks"]
     + [b"plan-B or C-D\n", b"1tBcXd-0003xy-2B-H is lost\n", b"# Mozilla\n", b"V8\nGo\n"]
     + [HELLO.encode(name) for name in ("utf-8", "utf-16", "iso2022_jp", "shift_jis", "euc_jp")],
 )
