@@ -21,6 +21,7 @@ site=$(echo "$work"/venv/lib/python*/site-packages)
 (cd "$site" && "$work/venv/bin/python" -m zipfile -c "$work/zip" nbspam)
 PYTHONPATH="$work/zip" "$work/venv/bin/nbspam" eval "$mails" --cv 2 --report "$work/page.html" >/dev/null
 grep -q "How good is this spam filter" "$work/page.html"
+"$work/venv/bin/nbspam" vectorize "$mails" -o "$work/mails.npz" >/dev/null
 # Man pages and completions are where man and the shells of this environment look for them.
 for file in man/man1/nbspam.1 man/man1/nbspam-train.1 bash-completion/completions/nbspam \
     zsh/site-functions/_nbspam fish/vendor_completions.d/nbspam.fish; do

@@ -94,7 +94,7 @@ def csr(documents: Documents, values: Floats | Indices) -> Any:
 
     shape = documents.n_docs, len(documents.tokens)
     # Half of scikit-learn's estimators refuse indices of 64 bits.
-    index = sparse.get_index_dtype(maxval=max(len(documents.columns), *shape))
+    index = np.int32 if max(len(documents.columns), *shape) < 2**31 else np.int64
     columns, offsets = documents.columns.astype(index), documents.offsets.astype(index)
     return sparse.csr_array((values, columns, offsets), shape)
 
