@@ -13,7 +13,8 @@ imported when it is first used, so that `import nbspam` takes no time.
 
 from os import uname
 
-TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes most of the time
+# Type checkers know the name, and Jedi, which completes names, looks behind what may be true.
+TYPE_CHECKING = not __name__  # importing `typing` takes most of the time
 if TYPE_CHECKING:
     from typing import Any
 

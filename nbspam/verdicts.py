@@ -81,7 +81,7 @@ class Evidence(NamedTuple):
     counts: tuple[float, ...]  # in training, by class; empty for text that is no token
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """A verdict and its reasons: the score is the constant plus all contributions.
 
@@ -101,6 +101,9 @@ class Explanation:
     tokens: tuple[Evidence, ...] | None = None
     kept: float = 1.0
     by_beginning: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Explanation of {self.brief(10)}>"
 
     def strongest(self, number: int) -> list[Evidence]:
         """Return the first `number` tokens, without tokens that contribute nothing."""

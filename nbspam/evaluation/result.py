@@ -13,12 +13,15 @@ from nbspam.sources.items import items_given
 from nbspam.workers import workers_of
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Result(Evaluation):
     """All measures of a cross-validation, and the content of its report."""
 
     trial: Trial
     witness: Witness
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.n_docs:,} documents; accuracy {self.accuracy:.4f}>"
 
     def report(self, per_week: int | None = None) -> str:
         """Return a page of HTML that tells how good the models are; it needs nothing else.

@@ -71,14 +71,16 @@ def read_records(
 def rows_given(given: Any, names: Sequence[str] = ()) -> Iterator[Record]:
     """Yield the rows of a table; raises InputError, UsageError.
 
-    given: a path, or an iterable of paths or of dicts from columns to cells; a DataFrame, or a
-    table of Arrow; or an array or sparse matrix (n_rows, n_columns), whose columns are called
-    0, 1, ….  A cell that is None, NaN, NaT or NA is missing.  names: of the columns of a model,
-    of which a row must have one.
+    given: a path, or an iterable of paths, of dicts from columns to cells or of Series; a
+    DataFrame, or a table of Arrow; or an array or sparse matrix (n_rows, n_columns), whose
+    columns are called 0, 1, ….  A cell that is None, NaN, NaT, NA or masked is missing.  names:
+    of the columns of a model, of which a row must have one.
     """
     with files.Blaming(type(given).__name__):
         rows = _rows_of(given)
     for number, each in enumerate(rows):
+        if getattr(each, "ndim", 0) == 1 and hasattr(each, "to_dict"):  # a row of pandas
+            each = each.to_dict()
         if isinstance(each, os.PathLike):
             yield from read_records([os.fsdecode(each)], names=names)
         elif isinstance(each, Mapping):

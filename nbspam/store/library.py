@@ -472,6 +472,9 @@ class Clustering(NamedTuple):
     typical: Mapping[str, Sequence[Any]]  # the most distinctive tokens or values of each cluster
     steps: "tuple[Step, ...]"  # the rounds of EM
 
+    def __repr__(self) -> str:
+        return f"<Clustering of {len(self.names):,} documents as {', '.join(self.clusters)}>"
+
 
 @naming_keywords()
 def cluster(
@@ -554,7 +557,7 @@ def query(
     independent: tuple[str, str] | None = None,
     gibbs: int | None = None,
     seed: int = 0,
-) -> "Belief | bool":
+) -> "Belief | Any":
     """Return P(targets given evidence) in a Bayesian network, or whether two are independent.
 
     model: of a network, or its JSON file.  target: a variable, or several, whose joint

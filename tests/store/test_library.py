@@ -12,6 +12,7 @@ import warnings
 from contextlib import chdir
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from scipy import sparse
 import nbspam
 from nbspam.arrays import today
 from nbspam.errors import InputError, ModelFileError, NbspamError, NotTrainedError, UsageError
+from nbspam.models.network_questions import Belief
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
 from support import HAM, LIHANG, MELONS, ROOT, SPAM
@@ -48,6 +50,7 @@ def test_the_face_has_at_most_sixteen_names_and_type_checkers_see_all_of_them():
         assert f"import {name} as {name}" in source
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = nbspam.nothing
+    assert "TYPE_CHECKING = False" not in source  # behind that, Jedi completes no names
     assert (ROOT / "nbspam" / "py.typed").exists()
 
 
@@ -229,6 +232,18 @@ def test_cross_validation_is_that_of_nbspam_eval(request, mails):
     words = "--cv", "3", "--seed", "1", "--dirichlet", "3,7"
     assert result.accuracy == judged("eval", *words, mails)["accuracy"]
     assert result.n_docs == 196
+    assert repr(result) == f"<Result of 196 documents; accuracy {result.accuracy:.4f}>"
+
+
+def test_results_show_themselves_in_one_line(mail_model):
+    clusters = nbspam.cluster([{"n": n} for n in (1, 2, 9, 8)], 2, rows=True)
+    assert repr(clusters) == "<Clustering of 4 documents as 1, 2>"
+    assert len(repr(mail_model.explain(SPAM))) < 400
+    assert repr(mail_model.explain(SPAM)).startswith("<Explanation of spam 0.")
+
+
+def test_a_type_checker_lets_the_answer_of_a_query_be_used_as_either_kind():
+    assert Any in get_args(get_type_hints(nbspam.query, localns={"Belief": Belief})["return"])
 
 
 def test_what_cannot_be_trained_on_is_one_clear_error():
@@ -388,6 +403,8 @@ def test_rows_without_any_column_of_the_model_are_refused():
         with pytest.raises(InputError, match=said):
             _ = [*model.classify_many(rows)]
     assert model.classify({}).posterior == model.classify({"sky": None}).posterior
+    row = SimpleNamespace(ndim=1, to_dict=lambda: {"sky": "s"})  # as `iterrows` of pandas has it
+    assert model.classify(row) == model.classify({"sky": "s"})
 
 
 def test_whole_numbers_are_the_same_categories_as_floats():
