@@ -82,16 +82,8 @@ class TextClassifier(Scored):
         joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
         return np.reshape(joint, (len(items), len(self.classes_)))
 
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(),
-            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
-        )
+    def _input_tags(self) -> dict[str, bool]:
+        return {"one_d_array": True, "two_d_array": False, "string": True}
 
 
 def _checked(X: Any, verb: str) -> list[str | bytes | Item]:

@@ -66,6 +66,8 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         raise DataError(f"{where}: dates are not numbers; give days or years, or drop the column")
     if X.dtype.kind == "O" and hasattr(frame, "isna"):
         X = np.where(frame.isna(), np.nan, X)  # the missing value of pandas is no number
+    if hasattr(type(frame), "filled"):  # a masked array; naming its class would import it
+        X = np.where(frame.mask, np.nan, X)
     if X.dtype.kind not in "biuf" or X.dtype.char in "eg":  # half and extended precision
         try:
             X = X.astype(np.float64)
@@ -87,18 +89,26 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
     """Return y as an array of shape (n_docs,); raises DataError."""
     if y is None:
         raise DataError(f"{where}: requires y to be passed, but the target y is None")
-    labels: Labels = np.asarray(y)
     each = np.asarray(y, object).ravel().tolist()  # beside text, numpy writes numbers as text
     if len({isinstance(label, str) for label in each}) > 1:
-        raise DataError(f"{where}: some labels are text and some are not; give every class a name")
+        kinds = ", ".join(sorted({type(label).__name__ for label in each}))
+        raise DataError(
+            f"{where}: some labels are text and some are not ({kinds}); give every class a name"
+        )
+    try:
+        labels: Labels = np.asarray(y)
+        # In pandas a missing value compares with nothing.
+        has_gaps = y.isna().any() if hasattr(y, "isna") else None in each
+        if not has_gaps:
+            min(each, default=None)
+    except (TypeError, ValueError):
+        raise DataError(f"{where}: labels without an order; give names or numbers") from None
     if labels.shape != (n_docs,):
         raise DataError(
             f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
             f"got an array of shape {labels.shape} instead"
         )
     is_float = labels.dtype.kind == "f"
-    # In pandas a missing value compares with nothing.
-    has_gaps = y.isna().any() if hasattr(y, "isna") else None in each
     if has_gaps or (~np.isfinite(labels) if is_float else labels != labels).any():
         raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
     if is_float and (labels != np.floor(labels)).any():
@@ -230,6 +240,21 @@ class Scored:
             if method is not None and "sample_weight" in method.__code__.co_varnames:
                 getattr(request, name).add_request(param="sample_weight", alias=True)
         return request
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's description of the model; only scikit-learn calls this."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(poor_score=True),
+            input_tags=InputTags(**self._input_tags()),
+        )
+
+    def _input_tags(self) -> dict[str, bool]:
+        """Return what X may be, in scikit-learn's words."""
+        raise NotImplementedError
 
     def joint_log_proba_or_prior(self, X: Any) -> Array:
         """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
@@ -580,21 +605,11 @@ class Estimator(Scored):
         X = checked_matrix(X, self._at(verb), self._positive, self._missing)
         return X.toarray() if is_sparse(X) and not self._sparse else X
 
+    def _input_tags(self) -> dict[str, bool]:
+        return {"sparse": True, "positive_only": self._positive, "allow_nan": self._missing}
+
     def _at(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self).copy()
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's description of the model; only scikit-learn calls this."""
-        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type="classifier",
-            target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(poor_score=True),
-            input_tags=InputTags(
-                sparse=True, positive_only=self._positive, allow_nan=self._missing
-            ),
-        )

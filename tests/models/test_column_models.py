@@ -396,9 +396,11 @@ def test_a_frame_with_its_columns_in_another_order_is_refused(Class):
     assert not hasattr(model.fit(frame(ROWS, 0, 1), [0, 1]), "feature_names_in_")
 
 
-@pytest.mark.parametrize("label", [None, float("nan"), 1, b"a"])
-def test_labels_of_which_some_are_no_names_are_refused(label):
-    with pytest.raises(DataError, match="some labels are text and some are not"):
+@pytest.mark.parametrize(
+    ("label", "kind"), [(None, "NoneType"), (float("nan"), "float"), (1, "int"), (b"a", "bytes")]
+)
+def test_labels_of_which_some_are_no_names_are_refused(label, kind):
+    with pytest.raises(DataError, match=f"some labels are text and some are not .*{kind}"):
         GaussianNB().fit(ROWS, [label, "a"])
 
 
@@ -407,6 +409,14 @@ def test_a_missing_value_of_a_frame_may_be_no_number():
     assert learnt.value_count_.tolist() == [[2, 2], [0, 1]]
     with pytest.raises(DataError, match="Input y contains NaN"):
         GaussianNB().fit(ROWS, frame([True, NA]))
+
+
+def test_a_masked_value_is_missing():
+    masked = np.ma.masked_array([[0, 1], [1, 7], [7, 0]], [[0, 0], [0, 1], [1, 0]])
+    expected = GaussianNB().fit([[0, 1], [1, np.nan], [np.nan, 0]], [0, 0, 1])
+    learnt = GaussianNB().fit(masked, [0, 0, 1])
+    assert learnt.predict_proba(masked).tolist() == expected.predict_proba(masked).tolist()
+    assert learnt.value_count_.tolist() == [[2, 1], [0, 1]]
 
 
 @pytest.mark.parametrize("Class", COLUMN_MODELS)

@@ -329,6 +329,8 @@ WRONG_INPUT = {
     "Input y contains": (GOOD, np.array([np.nan, 1], object)),
     "y contains NaN or": (GOOD, [None, 1]),
     "Unknown label type": (GOOD, [0.5, 1.0]),
+    "labels without an order": (GOOD, [1j, object()]),
+    "without an order; give": (GOOD, [(1, 2), (1,)]),
     "rows of different lengths": ([[1], [1, 2]], [0, 1]),
 }
 
