@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from mail_servers import Dovecot
-from nbspam.delivery.postfix import held_messages
+from nbspam.delivery.postfix import MessageGoneError, held_messages
 from nbspam.errors import InputError
 from nbspam.store.model import StoredModel
 from serving import PATIENCE, free_port, is_refused, serving, swaks, until
@@ -231,9 +231,11 @@ def test_held_mail_is_listed_taught_delivered_and_deleted_or_is_gone(
         monkeypatch.setenv("MAIL_CONFIG", str(mta.place / "etc"))
         [message] = held_messages()
         message.delete()  # as somebody else may while the list is read
-        for work in (message.read, message.release, message.delete):
+        for work in (message.release, message.delete):
             with pytest.raises(InputError, match=r"^post\w+: .*; run it as root"):
                 work()
+        with pytest.raises(MessageGoneError):  # which a list passes over
+            message.read()
 
 
 @needs_postfix
