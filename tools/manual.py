@@ -146,7 +146,8 @@ def _example(paragraph: str) -> str:
 
 def _roff(text: str) -> str:
     """Return text in which roff sees no commands of its own."""
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    # The C locale, which small machines have, shows no character that is not ASCII.
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("…", "...")
     return "\\&" + text if text.startswith((".", "'")) else text
 
 
