@@ -33,13 +33,6 @@ _DATE, _FROM = (
     re.compile(rb"\n%s[ \t]*+:(.*+(?:\n[ \t].*+)*+)" % name, re.IGNORECASE)
     for name in (b"Date", b"From")
 )
-# Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
-# *****SPAM(7.5)*****.
-_TAGS = re.compile(
-    rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
-    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9}){1,100}\s*+",
-    re.IGNORECASE,
-)
 _BLANKS = bytes.maketrans(b"\t\n\r\v\f", b" " * 5)
 _ABSENT: Values = (None,) * 4
 _WIDE = re.compile(rb"16|32")  # in the names of charsets with several bytes for every character
@@ -150,7 +143,7 @@ def _author(message: OpenedMessage) -> Values:
     found = [pattern.search(message.data, 0, message.stop) for pattern in (_DATE, _FROM)]
     date, sender = (match and _unfolded(match[1]) for match in found)
     subject = message.telling.get(b"subject")
-    subject = None if subject is None else _TAGS.sub(b"", _unfolded(subject))
+    subject = None if subject is None else headers.TAGS.sub(b"", _unfolded(subject))
     return message_id, date, sender, subject
 
 

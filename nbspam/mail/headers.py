@@ -44,6 +44,13 @@ _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
 )
+# Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
+# *****SPAM(7.5)*****.
+TAGS = re.compile(
+    rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
+    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9}){1,100}\s*+",
+    re.IGNORECASE,
+)
 QUOTED_PAIR = re.compile(rb"\\(.)")
 _COMMENTS = re.compile(rb"\([^()]*+\)|[\"']")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)

@@ -160,10 +160,12 @@ class Parts:
         for name, raw in telling.items():
             if name in headers.ON_CONTENT and raw.find(b"*=") >= 0:
                 block = block.replace(raw, headers.without_pieces(raw))
+        subject = headers.TAGS.sub(b" ", tagged := telling.get(b"subject", b""))
+        if subject != tagged:  # by a filter, whose verdict is no evidence (E-382)
+            block = block.replace(b":" + tagged, b":" + subject)
         self.fields.append(Field(part.head, block))
         if part.head == headers.HEAD:
             # Words of the subject, empty if there is none, are words of the body, too (E-038).
-            subject = telling.get(b"subject", b"")
             if not headers.is_plain(subject):
                 self.encoded.append((len(self.fields), charset))
                 subject = b" " + headers.unfold(subject)

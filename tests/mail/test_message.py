@@ -176,12 +176,15 @@ def test_folding_changes_nothing():
     assert ours == other
 
 
-def test_headers_that_are_added_later_change_nothing():
+def test_headers_and_tags_of_subjects_that_are_added_later_change_nothing():
     data = b"Subject: x\nFrom: y\n"
     plain = list(by_header(parse_message(data + b"\nhi\n").fields))
     for line in LATER:
         for changed in (data + line + b"\n", line + b"\n" + data):
             assert list(by_header(parse_message(changed + b"\nhi\n").fields)) == plain, line
+    for tag in (b"[SPAM] ", b"***SPAM***", b"[SPAM] {Spam?}\n "):
+        tagged = data.replace(b"x", tag + b"x")
+        assert list(by_header(parse_message(tagged + b"\nhi\n").fields)) == plain, tag
 
 
 def test_a_subject_is_read_as_utf8_whatever_the_body_and_counts_as_words_of_it():
