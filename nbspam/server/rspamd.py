@@ -24,7 +24,7 @@ from nbspam.mail.headers import HeaderChoices, message_id
 from nbspam.mail.verdict_headers import REQUIRED, headers_of, names_of
 from nbspam.printing import printable, readable_json
 from nbspam.server import connection
-from nbspam.server.judge import Judgement, known_as
+from nbspam.server.judge import Judgement, known_as, user_of
 from nbspam.server.metrics import METRICS_TYPE, open_metrics, outcome_word
 
 _STATUS = {
@@ -51,7 +51,7 @@ class HttpConnection(connection.Connection):
         self.query = b""  # what follows the question mark
         self.headers: dict[str, str] = {}
         self.head_size = 0
-        self.aside = 0  # bytes since the last piece of a body; the parser keeps them
+        self.aside = 0  # bytes since the last header or piece of a body; the parser keeps them
         self.whole = False  # the request is whole, and not answered yet
         self.stays = True  # the connection stays open after the answer
         self.more: list[bytes] = []  # received while a request is answered
@@ -108,15 +108,19 @@ class HttpConnection(connection.Connection):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header."""
-        self._grow(len(name) + len(value))
-        if len(self.headers) >= self.desk.limits.head_lines:
-            raise connection.TroubleError("malformed", "too many headers")
+        self.aside = 0
         field = name.decode("latin-1").lower()
         text = value.rstrip(b" \t").decode("utf-8", "replace")  # the parser leaves blanks there
         # Each recipient has a header of its own.  rspamd's proxy adds a second Host; the page
         # knows its own hosts, and refuses two that are joined.
         if field in ("rcpt", "host") and field in self.headers:
             text = f"{self.headers[field]},{text}"
+        if field == "rcpt":  # of thousands, two are kept: no user decides for others
+            text = ",".join(sorted(set(map(known_as, text.split(","))) - {""})[:2])
+        else:
+            self._grow(len(name) + len(value))
+        if len(self.headers) >= self.desk.limits.head_lines:
+            raise connection.TroubleError("malformed", "too many headers")
         self.headers[field] = text
 
     def _grow(self, size: int) -> None:
@@ -231,8 +235,7 @@ class RspamdConnection(HttpConnection):
     def user(self) -> str | None:
         """The recipient of the message, if there is only one; of outgoing mail, its sender."""
         named = self.headers.get("deliver-to") or self.headers.get("user")
-        recipients = {known_as(each) for each in self.headers.get("rcpt", "").split(",")} - {""}
-        return named or (min(recipients) if len(recipients) == 1 else None)
+        return named or user_of(self.headers.get("rcpt", "").split(",")) or None
 
     def handle(self, method: str, path: str) -> None:
         """Answer a whole request by its method and path."""

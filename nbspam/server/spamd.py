@@ -115,6 +115,7 @@ def lesson_of(request: Request, reports_teach: bool) -> tuple[str | None, str] |
 
 
 _END_OF_HEAD = re.compile(rb"\n\r?\n")
+_RECIPIENT = re.compile(rb"(?<=\n)Rcpt:[^\n]*+\n")  # Exim has a line for each of thousands
 _END_FOR_SPAMC = re.compile(rb"\r\n\r\n|\n\n")  # of a message's head, wherever it really ends
 _STATUS = {
     "busy": Status.TEMPFAIL,
@@ -190,8 +191,13 @@ class SpamdConnection(connection.Connection):
                 return b""
         end = _END_OF_HEAD.search(self.head, seen)
         size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
-        if size > self.desk.limits.head_bytes:  # not lines: Exim has one a recipient
-            raise RequestError(Status.PROTOCOL, "the head is too large")
+        if size > self.desk.limits.head_bytes:
+            shorter = _RECIPIENT.sub(b"", self.head[:size])
+            if len(shorter) == size:
+                raise RequestError(Status.PROTOCOL, "the head is too large")
+            rest = bytes(self.head[size:])
+            self.head[:] = shorter
+            return self._take_head(rest)
         if end is None:
             return b""
         rest = bytes(self.head[end.end() :])

@@ -100,8 +100,9 @@ def test_what_spamc_appends_to_the_headers_makes_the_message_that_process_return
 def test_exim_with_rspamd_gets_its_own_answer():
     head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\nQueue-Id: 1abc-2\r\n"
     head += b"From: <a@b.example>\r\nRecipient-Number: 999\r\n"
-    head += b"Rcpt: <c@d.example>\r\n" * 999 + b"\r\n"
-    client = talk(head % len(SPAM) + SPAM)  # and no end
+    head += b"Rcpt: <c@d.example>\r\n" * 9999 + b"\r\n"
+    data = head % len(SPAM) + SPAM
+    client = talk(*[data[at : at + 1000] for at in range(0, len(data), 1000)])  # and no end
 
     assert client.answer == (
         b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; True; 7.20 / 5.00 / 5.00\r\n"

@@ -136,6 +136,7 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
     mails += [milter_mail(to=[odd]).replace(said, resolved)]
     ann, bob = "Rcpt: <Ann@B.example>", "Rcpt: bob@b.example"
     named = [ann], [ann, ann.lower()], [ann, bob], [f"{ann}, bob@b.example"], ["Rcpt: "]
+    named += ([bob, *["Rcpt: " + "a" * 999] * 200],)  # more than a head may have of other headers
     asked = [post("/checkv2", SPAM, *lines) for lines in (*named, [ann, *BOTH], [bob, BOTH[0]])]
     for kind, pieces, users in (
         (SpamdConnection, [check(SPAM, "CHECK", "1.5", "User: <Ann@B.example>")], "ann@b.example"),
@@ -143,7 +144,7 @@ def test_a_header_says_it_to_spamd_and_over_http_and_the_only_recipient_to_a_mil
         (RspamdConnection, [post("/checkv2", SPAM, "User: Ann")], "ann"),
         (RspamdConnection, [post("/explain", SPAM, *BOTH)], "bob@b.example"),
         (RspamdConnection, [post("/learnham", SPAM, PASSED, *BOTH)], "bob@b.example"),
-        (RspamdConnection, asked, "{ann},{ann},,,,bob@b.example,ann"),
+        (RspamdConnection, asked, "{ann},{ann},,,,,bob@b.example,ann"),
         (MilterConnection, [OFFER, *mails], "{ann},,bob@b.example,{ann},,{ann}"),
     ):
         at = talk(kind, *pieces, ends=True).desk
