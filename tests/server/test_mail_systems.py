@@ -298,7 +298,8 @@ acl_smtp_rcpt = accept
 acl_smtp_data = check_data
 begin acl
 check_data:
-  warn  spam = nobody:true
+  warn  remove_header = X-Spam-Score : X-Spam-Report
+        spam = nobody:true
         add_header = X-Spam-Score: $spam_score ($spam_bar) $spam_action
         add_header = X-Spam-Report: $spam_report
   deny  message = This message is spam ($spam_score)
@@ -333,10 +334,11 @@ def test_exim_rejects_spam_and_notes_the_score_of_ham(own_model, tmp_path, varia
         config.write_text(EXIM_CONFIG.format(**names))
         said = swaks(tmp_path, SPAM, *to)
         assert "550 This message is spam (" in said, (said, served.errors.read_text())
-        assert "250 OK id=" in swaks(tmp_path, HAM, *to)
+        assert "250 OK id=" in swaks(tmp_path, b"X-Spam-Score: -9\n" + HAM, *to)
         [head] = (tmp_path / "exim" / "input").glob("*-H")  # of the message in the queue
         text = head.read_bytes()
     assert header in text
+    assert re.search(rb"^\d+\* X-Spam-Score: -9$", text, re.M)  # which is not delivered
 
 
 # ---- Haraka, whose plugin spamassassin asks spamd's protocol for HEADERS ----
