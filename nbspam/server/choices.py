@@ -330,8 +330,11 @@ def stranger(method: str, headers: Mapping[str, str], address: Address) -> str |
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if origin is not None and origin.lower() != f"http://{host}":
         return "Origin is another site"
-    if method == "POST" and origin is None and site != "same-origin":
-        return "neither Origin nor Sec-Fetch-Site says that the request comes from this page"
+    # Browsers in a terminal send neither Origin nor Sec-Fetch-Site.
+    referer = headers.get("referer", "").lower() if site is None else ""
+    is_ours = site == "same-origin" or referer.startswith(f"http://{host}/")
+    if method == "POST" and origin is None and not is_ours:
+        return "no Origin, Sec-Fetch-Site or Referer says that the request comes from this page"
     mode, target = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
     follows_link = (method, mode, target) == ("GET", "navigate", "document")
     if site in _EMBEDDED and not follows_link:

@@ -74,11 +74,12 @@ def other_sites(it):
                 request = it.request("POST", path, form, Origin=origin, Content_Type=kind)
                 yield Attack(f"a form of {origin} to {path}", request, 403, NO_ORIGIN)
     for head in (
-        {}, {"Referer": f"http://{it.host}/"}, {"Sec_Fetch_Site": "none"},
-        {"Sec_Fetch_Site": "same-site"}, {"Sec_Fetch_Site": "cross-site"},
+        {}, {"Referer": f"http://{it.host}.evil.example/"}, {"Referer": "http://127.0.0.1:1/"},
+        {"Sec_Fetch_Site": "none"}, {"Sec_Fetch_Site": "same-site"},
+        {"Sec_Fetch_Site": "cross-site", "Referer": f"http://{it.host}/"},
     ):  # fmt: skip
         request = it.request("POST", "/tell", form, **head)
-        yield Attack(f"a form without Origin {head}", request, 403, "neither Origin nor")
+        yield Attack(f"a form without Origin {head}", request, 403, "no Origin, Sec-Fetch-Site or")
     for site in ("same-site", "cross-site"):
         for dest, mode in (("script", "no-cors"), ("iframe", "navigate"), ("empty", "cors")):
             fetch = {"Sec_Fetch_Site": site, "Sec_Fetch_Dest": dest, "Sec_Fetch_Mode": mode}
@@ -88,8 +89,9 @@ def other_sites(it):
         yield Attack("a link (ours)", it.request(**link), 200)
         request = it.request("POST", "/tell", form, Origin=f"http://{it.host}", **link)
         yield Attack("a form that says so", request, 403)
-    request = it.request("POST", "/logout", form, Sec_Fetch_Site="same-origin")
-    yield Attack("a form without Origin (ours)", request, 303)
+    for head in ({"Sec_Fetch_Site": "same-origin"}, {"Referer": f"http://{it.host}/?start=100"}):
+        request = it.request("POST", "/logout", form, **head)
+        yield Attack("a form without Origin (ours)", request, 303)
 
 
 def other_forms(it):
