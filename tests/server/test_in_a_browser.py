@@ -25,6 +25,9 @@ SCRIPT = "<script>document.title = 'run'</script>"
 HOSTILE = f'">{SCRIPT}<img src=x onerror=alert(1)>\u202eexe'
 PRESSES = """keys => keys.forEach(key => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {bubbles: true, ...key})))"""
+# Firefox drops the focus between both.
+COMES_BACK = "document.activeElement.blur(); dispatchEvent(new Event('pageshow'))"
+MARK_COLOUR = "name => getComputedStyle(document.querySelector(`mark.${name}`)).backgroundColor"
 HOSTILE_NAME = f'">{SCRIPT} \u202e{"x" * 60}'
 
 
@@ -123,6 +126,8 @@ def assert_looks_well(page):
         page.set_viewport_size({"width": width, "height": 800})
         page.emulate_media(color_scheme=scheme)
         assert overflow(page) <= 0
+        for caption in page.locator("caption:visible").all():  # also of a table that scrolls
+            assert caption.bounding_box()["width"] <= width
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert colour == ("rgb(21, 24, 27)" if scheme == "dark" else "rgb(255, 255, 255)")
         for each in page.locator("button:visible, a:visible").all()[:12]:
@@ -144,6 +149,7 @@ def test_every_page_of_the_site_looks_well_and_loads_nothing_else(browser, mailb
         page.get_by_label("Token").fill("a guess")
         page.keyboard.press("Enter")
         assert "not the token" in page.get_by_role("alert").inner_text()
+        assert page.title().startswith("This is not the token")
         assert_looks_well(page)
         page.get_by_label("Token").fill(url.partition("token=")[2])
         page.get_by_role("button", name="Log in").click()
@@ -283,6 +289,19 @@ def test_clicks_teach_and_undo_with_scripts_and_without(browser, mailbox, has_sc
     context.close()
 
 
+def test_a_double_click_is_one_click(browser, mailbox):
+    # Its second half would teach again, undo nothing, or meet a button of the next page.
+    url, _, model = mailbox
+    with visited(browser, url) as (page, heard):
+        rows(page).nth(30).get_by_role("button", name="Spam").dblclick(delay=80)
+        page.get_by_role("status").wait_for()
+        assert list(StoredModel(model).told().values()) == ["spam"]
+        page.get_by_role("status").get_by_role("button", name="Undo").dblclick(delay=80)
+        page.get_by_role("status").get_by_text("Taken back").wait_for()
+        assert StoredModel(model).told() == {}
+        assert sum(each.endswith("/tell") for each in heard) == 2
+
+
 def test_many_messages_scroll_and_have_pages(browser, mailbox):
     url, *_ = mailbox
     with visited(browser, url) as (page, _):
@@ -313,13 +332,17 @@ def test_the_focus_is_seen_and_stays_with_its_message(browser, mailbox):
         page.set_viewport_size({"width": SCREEN, "height": 300})
         rows(page).nth(50).get_by_role("link").click()
         page.locator("form.one:focus").wait_for()
+        # Where shadows and backgrounds are not drawn, but those of marks are.
+        page.emulate_media(forced_colors="active")
+        assert len({page.evaluate(MARK_COLOUR, name) for name in ("s2", "h2")}) == 2
         page.keyboard.press("ArrowDown")  # no message below: the page scrolls
         patiently(page, lambda: page.evaluate("scrollY") > 0, lambda: None)
         page.go_back()
         page.locator("li:focus").wait_for()
         assert focused(page) == f"number {N_MESSAGES - 50}"
         patiently(page, lambda: 0 < top_of(page.locator("li:focus")) < 300, lambda: None)
-        page.emulate_media(forced_colors="active")  # where shadows and backgrounds are not drawn
+        page.evaluate(COMES_BACK)
+        assert focused(page) == f"number {N_MESSAGES - 50}"
         assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         pressed(page, "h")
         bottom = page.evaluate("document.querySelector('.news').getBoundingClientRect().bottom")

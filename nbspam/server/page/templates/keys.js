@@ -29,7 +29,13 @@
   });
   // A key that comes before the answer does is meant for the next message, not for this one.
   document.addEventListener("submit", () => document.activeElement.blur());
-  (rows.find(row => "#" + row.id === location.hash) || rows[0])?.focus();
+  // The second click of a double click would meet another button once the page has reloaded.
+  document.addEventListener("click", event => {
+    if (event.detail > 1 && event.target.closest("button")) event.preventDefault();
+  });
+  const focusRow = () => (rows.find(row => "#" + row.id === location.hash) || rows[0])?.focus();
+  focusRow();
+  addEventListener("pageshow", focusRow); // Firefox drops the focus when one comes back to a row
   // Back and a reload return to the row that had the focus, as they restore how far one scrolled.
   document.addEventListener("focusin", event => {
     const row = rows.find(each => each.contains(event.target));
