@@ -87,6 +87,16 @@ def readable_number(value: float, digits: int = 6) -> str:
     return f"{value:.{max(digits, before + 1) if before < 17 else digits}g}"
 
 
+def readable_probability(value: float, decimals: int) -> str:
+    """Return a probability with so many decimals, or if it is too small for these, two digits.
+
+    >>> [readable_probability(each, 4) for each in (1 / 3, 0.001, 0.00003, 0.0)]
+    ['0.3333', '0.0010', '3e-05', '0.0000']
+    """
+    is_shown = value == 0 or value >= 10 ** (1 - decimals)
+    return f"{value:.{decimals}f}" if is_shown else f"{value:.2g}"
+
+
 def raw_name(name: str) -> bytes:
     """Return a file name as the bytes that the system knows it by.
 

@@ -17,7 +17,7 @@ from nbspam.cli.training_options import (
 )
 from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
-from nbspam.printing import finite, readable_number
+from nbspam.printing import finite, readable_number, readable_probability
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
 from nbspam.sources.files import read_json
 from nbspam.sources.items import SourceOptions
@@ -96,7 +96,7 @@ def _probability_rows(classifier: "Classifier") -> Iterator[tuple[str, ...]]:
     of_tokens = ((table.vocabulary.text(j), probability[j], table.feature_count[j]) for j in shown)
     for name, shares, counts in (("(class)", classifier.prior, table.class_count), *of_tokens):
         pairs = zip(shares.tolist(), counts.tolist(), strict=True)
-        yield (name, *(f"{p:.6f} ({readable_number(n)})" for p, n in pairs))
+        yield (name, *(f"{readable_probability(p, 6)} ({readable_number(n)})" for p, n in pairs))
     yield ("In brackets: counts.  All tokens: nbspam export",)
 
 
@@ -389,7 +389,7 @@ def _show_belief(believed: "Belief", as_json: bool) -> None:
         numbers["standard error"] = errors
     output.echo_rows([(*believed.targets, *numbers)])
     rows = zip(believed.values, zip(*numbers.values(), strict=True), strict=True)
-    output.echo_rows((*value, *(f"{number:.6f}" for number in row)) for value, row in rows)
+    output.echo_rows((*value, *(readable_probability(n, 6) for n in row)) for value, row in rows)
     if sampled is not None:
         output.echo_rows([(f"R-hat {sampled.r_hat:.4f}, {sampled.n_samples:,} samples",)])
 

@@ -467,7 +467,8 @@ def _rows(each: "Estimated", target: str) -> list[list[str]]:
 
 
 def _share(probability: float, count: float) -> str:
-    return f"{probability:.4f} ({printing.readable_number(count)})"
+    shown = printing.readable_probability(probability, 4)
+    return f"{shown} ({printing.readable_number(count)})"
 
 
 def _number(value: float) -> str:

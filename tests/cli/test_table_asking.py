@@ -48,6 +48,17 @@ def count(rows, values):
     return sum(all(row[name] == value for name, value in values.items()) for row in rows)
 
 
+def test_a_rare_value_is_not_printed_as_impossible(table, model, tmp_path):
+    rare = {"name": "part", "values": ["bad", "good"], "parents": [], "table": [[2e-7, 1 - 2e-7]]}
+    (tmp_path / "parts.json").write_text(json.dumps({"variables": [rare]}))
+    asked = table.out("query", "-m", tmp_path / "parts.json", "--target", "part")
+    assert asked.splitlines()[1:] == ["bad\t2e-07", "good\t1.000000"]
+    rows = "".join(f"v{n},{'yn'[n % 2]}\n" for n in range(100_000, 101_000))
+    table("train", "--target", "a", "--categorical", "n", stdin=f"n,a\n{rows}".encode())
+    # In class n, 500 rows of 1000 values: (0 + 1) / 1500 and (1 + 1) / 1500.
+    assert "v100000   0.00067 (0)   0.0013 (1)" in table.out("info").splitlines()
+
+
 @pytest.mark.parametrize("name", [
     "categorical", "spode", "tan", "aode", "a2de", "akde", "network --start=naive --no-climb",
 ])  # fmt: skip
