@@ -37,6 +37,7 @@ _ID = re.compile(
     r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号"
     r"|^$|^Unnamed: 0$|^__index_level_0__$"  # an index, as pandas writes it and reads it again
 )
+_FREQUENCY = re.compile(r"(?i:freq(uency)?|counts?|n)|频数|人数")  # as R, pandas and SQL write it
 
 
 @dataclass(frozen=True)
@@ -224,9 +225,10 @@ def _check_finite(records: Sequence[Record], name: str, known: Mapping[str, None
 def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
     """Yield a warning for each column that tells the rows apart, or seems to hold numbers.
 
-    Nothing can be learned from a column that has another value in every row and no measures.
-    Categories that seem to be numbers are written as people do, or are many numbers and few
-    other cells.  said: columns that the user said what to take for.
+    Nothing can be learned from a column that has another value in every row and no measures,
+    or a single value beside empty cells.  Categories that seem to be numbers are written as
+    people do, or are many numbers and few other cells.  said: columns that the user said what to
+    take for.
     """
     target, classes = schema.target, schema.classes
     if len(classes) == 1:
@@ -251,6 +253,32 @@ def odd_columns(records: Sequence[Record], schema: Schema, said: Container[str])
                 f"column {column.name!r} only tells the rows apart: --drop {shell} leaves it out,"
                 f" and --id-column {shell} names the rows by it"
             )
+        elif _is_frequency(records, schema, column):
+            yield (
+                f"column {column.name!r} seems to say how many rows a row stands for, but each"
+                f" counts once: repeat the rows, and --drop {shell}"
+            )
+        elif len(levels) == 1 and any(is_missing(r.cells.get(column.name, "")) for r in records):
+            yield (
+                f"column {column.name!r} is {levels[0][:40]!r} or empty in all rows: no evidence,"
+                " because empty cells are unknown; fill them, as with 0, if they mean no"
+            )
+
+
+def _is_frequency(records: Sequence[Record], schema: Schema, column: Column) -> bool:
+    """Return whether a column seems to say how many rows each row stands for.
+
+    All other columns then hold categories, and only together tell the rows apart.
+    """
+    if not _FREQUENCY.fullmatch(column.name):
+        return False
+    others = [each for each in schema.columns if each is not column]
+    if not others or any(not 0 < len(each.levels or ()) < len(records) for each in others):
+        return False
+    names = [*(each.name for each in others), schema.target]
+    rows = {tuple(record.cells.get(name, "") for name in names) for record in records}
+    cells = (record.cells.get(column.name, "") for record in records)
+    return len(rows) == len(records) and all(map(_WHOLE.fullmatch, cells))
 
 
 def _numbers_rows(records: Sequence[Record], column: Column) -> bool:

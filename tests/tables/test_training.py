@@ -69,6 +69,30 @@ def test_cells_that_keep_a_column_from_numbers_are_named_in_a_warning(cells, nam
     assert read(table, categorical=("c",)).notes == ()
 
 
+@pytest.mark.parametrize(("header", "rows", "name"), [
+    ("sex,Freq,y", "f,12,p m,0,p f,3,q", "Freq"), ("sex,n,y", "f,1,p m,1,p f,20,q", "n"),
+    ("sex,y,人数", "f,p,12 m,p,9 f,q,9", "人数"), ("sex,age,y", "f,12,p m,0,p f,3,q", None),
+    ("sex,n,y", "f,1,p f,2,p f,3,q", None), ("sex,n,y", "f,1.5,p m,1,p f,20,q", None),
+    ("x,n,y", "1.5,1,p 2.5,1,p 3.5,2,q", None), ("sex,n,y", "f,1,p m,2,p x,2,q", None),
+    ("n,y", "1,p 20,q 20,p", None),
+])  # fmt: skip
+def test_a_column_of_frequencies_is_named_in_a_warning(header, rows, name):
+    said = (
+        f"column {name!r} seems to say how many rows a row stands for, but each counts once:"
+        f" repeat the rows, and --drop {quote(name or '')}"
+    )
+    assert read("\n".join([header, *rows.split()])).notes == ((said,) if name else ())
+
+
+def test_a_column_of_marks_and_empty_cells_is_named_in_a_warning():
+    said = (
+        "column 'bread' is 'x' or empty in all rows: no evidence, because empty cells are unknown;"
+        " fill them, as with 0, if they mean no"
+    )
+    assert read("bread,milk,y\nx,x,p\n,x,q\nx,x,q\n").notes == (said,)
+    assert read("bread,y\nx,p\n0,q\n").notes == ()
+
+
 def test_a_gaussian_model_takes_all_numbers_for_numbers():
     table = "a,b,y\n1,0,p\n2,0,q\n3,0,q\n"
     assert read(table, model="gaussian").table.schema.n_values.tolist() == [0, 0]
