@@ -253,7 +253,7 @@ class Scored:
         )
 
     def _input_tags(self) -> dict[str, bool]:
-        """Return what X may be, in scikit-learn's words."""
+        """Return the kinds of X that are taken, in scikit-learn's words."""
         raise NotImplementedError
 
     def joint_log_proba_or_prior(self, X: Any) -> Array:
