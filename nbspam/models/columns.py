@@ -287,6 +287,7 @@ def sum_cells(cells: Codes, log_prob: Array) -> Array:
     return joint
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CategoricalNB(ColumnModel):
     """A distribution per class and column: P(value of the column given class).
 
@@ -305,7 +306,7 @@ class CategoricalNB(ColumnModel):
 
     _sums = ("class_count_", "level_count_")
     _over_values = (("level_count_", 1),)
-    level_count_: Array
+    level_count_: Array = field(init=False)
 
     @property
     def level_log_prob_(self) -> Array:

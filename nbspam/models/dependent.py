@@ -383,6 +383,7 @@ def _averaged(tables: Any, events: Array, cells: Codes, numbers: Array) -> Array
     return joint
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class A2DE(AODE):
     """The mean over all pairs i, j of P(class, x_i, x_j) times P(x_k given class, x_i, x_j).
 
@@ -402,7 +403,8 @@ class A2DE(AODE):
     _counts = ("class_count_", "pair_count_", "triple_count_")
     _takes_numbers = False
     _over_values = (("pair_count_", 2), ("triple_count_", 3))
-    triple_count_: Array  # (n_classes, D, D, D): for each value, pairs in the documents with it
+    # (n_classes, D, D, D): for each value, pairs in the documents with it
+    triple_count_: Array = field(init=False)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         total = self.encoding.levels.total

@@ -292,6 +292,7 @@ class BernoulliNB(LinearModel):
         return best_alpha(counts, totals, 2)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MultinomialNB(LinearModel):
     """A distribution over tokens per class: P(token given class).
 

@@ -120,6 +120,12 @@ def test_a_parameter_of_a_wrong_type_is_refused_by_fit_or_else_when_the_model_an
                 assert np.isfinite(later.predict_proba(X)).all()
 
 
+@pytest.mark.parametrize("name", models.__all__)
+def test_the_error_about_an_unknown_parameter_names_the_class_that_was_called(name):
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) .* 'fit_prior'"):
+        getattr(models, name)(fit_prior=False)
+
+
 def test_unknown_parameters_and_models_are_refused():
     with pytest.raises(UsageError, match="--min-support: --model tan has no such setting"):
         models.new_column_model("tan", {"min_support": 2})
