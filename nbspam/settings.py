@@ -450,7 +450,7 @@ def in_keywords(text: str) -> str:
     told = re.sub(r"--spam PATH --ham PATH( \(.*\))?", "pairs of data and label", text)
     told = re.sub(r", and --id-column .*", "", told)  # rows are named by their dicts
     told = re.sub(r"(?<![\w-])--no-([a-z]+)", r"\1=False", told)
-    option = r"(\bnbspam [^;]*)|(?<![\w-])--([a-z][a-z-]*)"
+    option = r"(\bnbspam [^;]*)|(?<![\w-])-(?:-|(?=k ))([a-z][a-z-]*)"
     return re.sub(option, lambda found: found[1] or found[2].replace("-", "_"), told)
 
 

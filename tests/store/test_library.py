@@ -285,6 +285,7 @@ def test_what_makes_no_sense_is_refused(stored):
         (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
         (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
         (lambda: nbspam.cluster(["a"], 2, drop=np.ones(2)), UsageError, "say rows=True"),
+        (lambda: nbspam.cluster(["a", "b"], 5), UsageError, "^k 5: not from 2 to the number"),
         (lambda: nbspam.cluster(["a", "b"], 2, typical=-1), UsageError, "typical: -1 is not"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, alpha="auto"), UsageError, "for texts"),
         (lambda: nbspam.cluster(MELONS, 2, rows=True, start=[]), UsageError, "for texts"),
