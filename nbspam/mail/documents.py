@@ -183,6 +183,8 @@ def read_document(kind: str, data: bytes) -> Document:
         return _read_pdf(data)
     if kind in IMAGES:
         return _read_image(data)
+    if kind == "drawn":
+        return _read_drawn(data)
     if kind == "rtf":
         shown, hidden = (text.decode("utf-8", "replace") for text in rtf_texts(data))
         return Document(shown, [], facts_of_hidden(hidden), hidden)
@@ -535,6 +537,26 @@ def _read_image(data: bytes) -> Document:
     if image.mode == "RGBA":  # mail programs show it on white
         image = PIL.Image.alpha_composite(PIL.Image.new("RGBA", image.size, "white"), image)
     return _codes(image.convert("L"))
+
+
+# Block characters that are dark above and below: an upper half, a lower half, and a full block.
+_DARK = ("\u2580\u2588", "\u2584\u2588")
+_MAX_DRAWN = 500  # rows of them, and characters of a row
+
+
+def _read_drawn(data: bytes) -> Document:
+    """Return the texts of the codes that rows of block characters draw."""
+    import PIL.Image
+    import PIL.ImageOps
+
+    lines = data.decode("utf-8", "replace").split("\n")
+    found = [row[:_MAX_DRAWN] for row in lines if any(each in row for each in "".join(_DARK))]
+    rows = [*found[:_MAX_DRAWN], " "]
+    width = max(map(len, rows))
+    halves = [(row.ljust(width), dark) for row in rows for dark in _DARK]
+    shades = bytes([0 if each in dark else 255 for row, dark in halves for each in row])
+    image = PIL.Image.frombytes("L", (width, len(halves)), shades)
+    return _codes(PIL.ImageOps.expand(PIL.ImageOps.scale(image, 3), 24, fill=255))
 
 
 def _codes(image: "Image") -> Document:

@@ -16,7 +16,7 @@ import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail import visibility
-from nbspam.mail.css import read_block
+from nbspam.mail.css import is_light, read_block
 from nbspam.mail.headers import decode_base64
 
 if TYPE_CHECKING:
@@ -80,6 +80,15 @@ _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+(?:=\"|[:=])[\s']*+(?:#?fff(?:
 _STYLE = re.compile(rb' style="([^"=]{0,1000}+)"(?![^ ])')
 _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
+# What draws a code: characters that begin with these bytes, or this many cells without text.
+_BLOCK, _LEAST_CELLS = b"\xe2\x96", 200
+_CELL_ENDS = (b'"></', b"&nbsp;</td>")
+_INMOST = re.compile(rb"<((\w+)(?: [^<>]*+)?+)>([^<]*+)</\2>")
+_ROW_END = re.compile(rb"</(?:div|li|p|pre|table|tr)>|<br\b[^<>]*+>")
+# Where `parse_in_parts` cuts a row, images that give a cell its size, and comments.
+_NO_CELL = re.compile(
+    rb"<!--nbspam-cut-->(?:</\w++>)*+<html><head></head><body>|<(?:img\b|!--)[^<>]*+>"
+)
 
 # Source text, which may be hostile.
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
@@ -100,6 +109,7 @@ class Html(NamedTuple):
     alt: bytes  # alternative texts and titles
     urls: list[bytes]
     facts: set[str]  # about the markup, such as tag-img and comment-in-word
+    drawn: bytes  # what it draws without pictures, in block characters
 
 
 @dataclass(slots=True, eq=False)
@@ -118,19 +128,22 @@ _COMMENT = _Tag(b"--", False)
 _IDLE_SHEET = _Tag(b"style", False, facts=_FACTS[b"style"])
 
 
-def read_html(documents: Sequence[bytes], pages: Collection[int] = ()) -> list[Html]:
+def read_html(
+    documents: Sequence[bytes], pages: Collection[int] = (), reads_codes: bool = False
+) -> list[Html]:
     """Return visible and hidden text, links and facts of a message's HTML documents in UTF-8.
 
     Text behind more tags than mail has is not followed: it counts as hidden.  pages: numbers of
-    documents that browsers show, which run scripts; mail programs run none.
+    documents that browsers show, which run scripts; mail programs run none.  reads_codes: whether
+    what they draw matters.
     """
     read, left, size = [], _MAX_TAGS, sum(map(len, documents))
     for number, html in enumerate(documents):
         lines = _DRAWN_LINE.sub(rb"\n\g<0>", html) if number in pages else html
-        found, left = _read_bounded(lines, left, size)
+        found, left = _read_bounded(lines, left, size, reads_codes)
         may_write = number in pages and not found.facts.isdisjoint(("tag-script", "tag-iframe"))
         if may_write and (markup := _decoded(html)):
-            found, left = _read_bounded(html + markup, left, size + len(markup))
+            found, left = _read_bounded(html + markup, left, size + len(markup), reads_codes)
         read.append(found)
     return read
 
@@ -156,7 +169,7 @@ def _decoded(script: bytes) -> bytes:
     return written.decode("utf-8", "replace").encode()
 
 
-def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
+def _read_bounded(html: bytes, left: int, size: int, reads_codes: bool) -> tuple[Html, int]:
     """Return the contents of a document, and how many of `left` tags it leaves to others.
 
     size: bytes of all documents of the message.
@@ -172,7 +185,7 @@ def _read_bounded(html: bytes, left: int, size: int) -> tuple[Html, int]:
         from nbspam.mail.trees import parse_in_parts  # late: few documents need it
 
         trees, rest = parse_in_parts(html, left)
-    return _read(html, trees, rest), left - min(tags, left)
+    return _read(html, trees, rest, reads_codes), left - min(tags, left)
 
 
 def _may_have_huge_tag(html: bytes) -> bool:
@@ -203,7 +216,7 @@ def _may_have_huge_tag(html: bytes) -> bool:
     return False
 
 
-def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
+def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes, reads_codes: bool) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     written = _markup_of(trees)
     pieces = visibility.TAG.split(written)
@@ -214,7 +227,7 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
         from nbspam.mail.trees import remove_ends_in_text
 
         if remove_ends_in_text(trees):
-            return _read(html, trees, rest)
+            return _read(html, trees, rest, reads_codes)
     if b"template" in names:
         tags = _without_idle_sheets(tags)
         different = dict.fromkeys(tags)
@@ -238,7 +251,8 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes) -> Html:
         facts.add("image-only")
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
-    return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
+    drawn = _drawn(written, len(tags), sheet, visible) if reads_codes else b""
+    return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts, drawn)
 
 
 def _markup_of(trees: Iterable[LexborHTMLParser]) -> bytes:
@@ -518,6 +532,30 @@ def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
     ]
     plain = b"".join(parts)[:_MAX_CONTENT].decode("utf-8", "ignore").encode()
     return plain.replace(b"&", b"&amp;").replace(b"<", b"&lt;") if plain.strip() else b""
+
+
+def _drawn(written: bytes, n_tags: int, sheet: "Sheet | None", visible: bytes) -> bytes:
+    """Return rows of block characters: those of the text, and two for each dark cell.
+
+    written: the trees as markup.  A cell is an element without text, which shows its ground.
+    """
+    is_likely = n_tags > 2 * _LEAST_CELLS and sum(map(written.count, _CELL_ENDS)) > _LEAST_CELLS
+    if not is_likely and visible.find(_BLOCK) < 0:
+        return b""
+
+    def drawn(element: re.Match[bytes]) -> bytes:
+        start = _read_new(element[1])[0].start
+        style = start and (sheet.style(start) if sheet else start.style)
+        if element[3].replace(b"&nbsp;", b"").strip():
+            is_unseen = style and visibility.look_of(visibility.ROOT, style).why
+            return b" " * len(element[3].decode("utf-8", "ignore")) if is_unseen else element[0]
+        ground = style and style.changes.painted
+        if ground and not is_light(ground):
+            return "\u2588\u2588".encode()
+        return b"  " if ground or not _ROW_END.search(element[0]) else element[0]
+
+    rows = _ROW_END.sub(b"\n", _INMOST.sub(drawn, _NO_CELL.sub(b"", written)))
+    return _unescape(_SOURCE_TAG.sub(b"", rows))
 
 
 def _looks(

@@ -61,6 +61,7 @@ _REPEATED_HEAD = re.compile(
 )
 _TITLED_RULE = re.compile(rb"^[^\n\S]*+-----[- ]*+[^- \n].*-----[^\n\S]*$", re.MULTILINE)
 _BLANK = re.compile(rb"[ \n]")
+_BLOCK, _MANY_BLOCKS = b"\xe2\x96", 100  # how block characters begin, and how many draw a code
 # The first of quoted lines begins with >, the rarest byte there.  Mailboxes put it before "From ".
 _QUOTED_LINES = re.compile(rb">(?<![^\n]>)(?!>*+From )[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
 
@@ -173,6 +174,10 @@ class _MessageReader:
                 fields.append(Field("body", text))
                 urls += links_of(text)
         fields += parts.fields[done:]
+        if self.limits.documents:
+            drawn = [parsed[i].drawn if i in parsed else text for i, text in enumerate(texts)]
+            many = [each for each in drawn if each.count(_BLOCK) >= _MANY_BLOCKS]
+            parts.documents += [("drawn", each) for each in many]
         if parts.documents:
             fields += self.documents(urls)
         if urls:
@@ -204,7 +209,7 @@ class _MessageReader:
 
         places = [i for i, is_html in enumerate(self.are_html) if is_html]
         attached = [n for n, i in enumerate(places) if self.parts.texts[i].rank == NO_RANK]
-        read = read_html([self.texts[i] for i in places], attached)
+        read = read_html([self.texts[i] for i in places], attached, self.limits.documents > 0)
         return dict(zip(places, read, strict=True))
 
     def documents(self, urls: list[bytes]) -> list[Field]:

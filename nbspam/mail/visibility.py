@@ -124,7 +124,8 @@ class Changes(NamedTuple):
     shown: bool | None = None
     color: css.Colour | None = None
     letters: css.Colour | None = None  # of what is painted instead of the text's colour
-    ground: css.Colour | None = None
+    ground: css.Colour | None = None  # behind its text
+    painted: css.Colour | None = None  # its box
     link: css.Colour | None = None  # of the links in it
     is_link: bool = False
     size: tuple[float, bool] = (1.0, True)
@@ -211,7 +212,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
     declared = dict(items)
     value = declared.get
     color, letters = value("color"), value("text-fill")
-    ground = css.UNKNOWN if value("image") else value("ground")
+    ground = painted = css.UNKNOWN if value("image") else value("ground")
     if value("fills") and ground:  # it is seen in the letters, and not behind them
         painted = letters or color
         if ground == css.UNKNOWN or (painted and painted.alpha < 1):
@@ -236,6 +237,7 @@ def _style(items: frozenset[tuple[str, Any]], box: bytes) -> Style | None:
         color=color,
         letters=letters,
         ground=ground if ground is not None and ground.alpha else None,
+        painted=painted,
         link=value("link"),
         is_link=value("is-link") is True and color is None,
         size=value("size") or (1.0, True),

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from signal import Signals
 from struct import pack
 
+import numpy as np
 import pytest
 
 from nbspam.errors import UsageError
@@ -20,6 +21,7 @@ from nbspam.mail import attachments, documents, wrappings
 from nbspam.mail.attachments import limits_with_documents, look_at_file, read_archive
 from nbspam.mail.documents import Document, DocumentReader, answer_requests, read_document
 from nbspam.mail.headers import LIMITS
+from nbspam.mail.html import read_html
 from nbspam.mail.message import parse_message
 from nbspam.mail.wrappings import card_texts, cms_content, decompressed, rtf_texts, tnef_parts
 from nbspam.settings import SettingsChoices, chosen_settings, settings_from_dict
@@ -530,6 +532,43 @@ def test_a_code_is_found_through_whose_ground_one_sees(mode):
     assert read_document("png", file.getvalue()).text == "http://a.example/code"
 
 
+ROW, END = "<table><tr>", "</tr></table>"
+CELLS = ROW, "<td bgcolor=black></td>", "<td bgcolor=white>&nbsp;</td>", END
+SPAN = '<span style="display:inline-block;width:4px;height:4px;background:%s"></span>'
+
+
+def drawn(start: str, dark: str, light: str, end: str, text: str = "") -> str:
+    """Return a QR code drawn by these texts; without dark ones by characters of half a row."""
+    import zxingcpp
+
+    made = zxingcpp.create_barcode("http://a.example/code" + text, zxingcpp.BarcodeFormat.QRCode)
+    rows = (np.array(made.to_image()) == 0).astype(int)
+    if not dark:
+        pairs = zip(rows[::2], [*rows[1::2], 0 * rows[0]], strict=False)
+        rows = [upper + 2 * lower for upper, lower in pairs]
+    signs = [light, dark] if dark else " \u2580\u2584\u2588"
+    return "".join([start + "".join([signs[each] for each in row]) + end for row in rows])
+
+
+@needs_libraries
+@pytest.mark.parametrize("how", [
+    CELLS,
+    (*CELLS, "?" * 300),  # its tags are parsed in parts
+    (ROW, "<td class=d><img src=x></td>", "<td><!----></td>", END + "\n"),
+    (ROW, "<td><div style='background:#123'></div></td>", "<td></td>", END),
+    ("<div>", SPAN % "#00f", SPAN % "#ffe", "</div>"),
+    ("<div>", SPAN % "#ff0", SPAN % "navy", "</div>"),
+    ("", "&#9608;&#9608;", "&nbsp; ", "<br>"),
+    ("<p>", "", "", "</p>"),
+    ("", "<i>\u2588\u2588</i>", "<font color=white>\u2588\u2588</font>", "\n"),
+])  # fmt: skip
+def test_codes_are_read_that_elements_or_characters_draw(how):
+    page = f"<style>.d{{background:#000}}</style>1<pre>{drawn(*how)}".encode()
+    assert read_html([page])[0].drawn == b""  # it costs time
+    rows = read_html([page], reads_codes=True)[0].drawn
+    assert read_document("drawn", rows).text.startswith("http://a.example/code")
+
+
 @needs_libraries
 def test_a_picture_for_which_pillow_would_run_a_program_is_not_opened():
     with pytest.raises(OSError, match="cannot identify"):
@@ -556,6 +595,11 @@ def test_links_in_codes_and_documents_are_links_like_others():
         assert found.get("url") == (None if kind == "PDF" else b"://a.example/code"), kind
     page = b'<img src="data:;a=b;BASE64, %b">' % base64.encodebytes(coded("PNG"))
     assert 0 < fields(page * 60, b"text/html", limits=limits)["attached"].count(b"/code") <= 50
+    for kind, how in ((b"text/html", CELLS), (b"text/plain; charset=utf-8", ("", "", "", "\n"))):
+        found = fields(drawn(*how).encode(), kind, limits=limits)
+        assert (found["url"], b"code" in found["file"]) == (b"://a.example/code", True), kind
+    found = fields("\u25ac".encode() * 200, b"text/plain", limits=limits)  # a rule
+    assert b"unreadable" not in found["file"]
     found = fields(zipped("word/document.xml", data=b"http://a.example/text"), limits=limits)
     assert found["url"] == b"://a.example/text"
     assert "attached" not in fields(packed(document, "zip"))
