@@ -384,6 +384,7 @@ def _read_pdf(data: bytes) -> Document:
     import pypdfium2
     from pypdfium2 import raw
 
+    start = time.process_time()
     file = pypdfium2.PdfDocument(data)
     file.init_forms()
     n_pages = min(len(file), _MAX_PAGES)
@@ -399,7 +400,9 @@ def _read_pdf(data: bytes) -> Document:
                 page.close()
                 page = file[number]
             text_page = page.get_textpage()
-            if number >= _PAGES_WITH_PICTURES:
+            # One that takes as long to draw as all before it would lose the text of all.
+            is_late = 0 < signal.getitimer(signal.ITIMER_PROF)[0] < time.process_time() - start
+            if number >= _PAGES_WITH_PICTURES or is_late:
                 text = text_page.get_text_range()
                 is_odd = _LEFTWARD.search(text) or _SCATTERED.search(text)
                 read.append(Document(_whole_words(_letters(text_page)[0] if is_odd else text), []))

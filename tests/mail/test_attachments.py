@@ -458,6 +458,13 @@ def test_the_text_of_twenty_pages_is_read_also_beside_a_damaged_one():
     assert read_document("pdf", data).text.split() == ["once", "once"]
 
 
+@needs_libraries
+def test_a_page_is_not_drawn_if_that_could_lose_the_text_of_all(monkeypatch):
+    monkeypatch.setattr("signal.getitimer", lambda _: (1e-9, 0.0))
+    found = read_document("pdf", pdf(SPAM, "", "BT /F1 12 Tf 1 g 50 650 Td (secret) Tj"))
+    assert (found.text.split(), found.hidden) == ([*SPAM.split(), "secret"], "")
+
+
 def test_without_room_for_a_process_documents_are_not_read(reader, monkeypatch):
     monkeypatch.setattr("subprocess.Popen", raising(BlockingIOError))  # as at a limit of processes
     (found,) = reader.read([("rtf", b"{")] * 2, 2.0)  # the second one is not tried
