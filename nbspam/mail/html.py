@@ -16,8 +16,9 @@ import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail import visibility
-from nbspam.mail.css import is_light, read_block
+from nbspam.mail.css import read_block
 from nbspam.mail.headers import decode_base64
+from nbspam.mail.rendered import CODED, decoded_markup, rows_of_blocks
 
 if TYPE_CHECKING:
     from nbspam.mail.sheets import Context, GeneratedText, Sheet
@@ -54,15 +55,8 @@ _LINKS = frozenset(b"href xlink:href src srcset action formaction background dat
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _HARD_SPACE = "\xa0".encode()
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
+_SCRIPT_BYTE = re.compile(rb"\\(?:x|u00)([0-9a-fA-F]{2})")
 _SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
-_CODED = re.compile(rb"[\"'`]([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
-_ESCAPED = re.compile(rb"[\"'`]((?:[^\"'`<>%]++|%(?!3[Cc])|(?!))*+%3[Cc][^\"'`<>]*+)[\"'`]")
-_DECODERS = (b"atob", b"unescape", b"decodeURI")
-_FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
-_LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number of 4,301 digits
-# Closes what the markup before it may leave open.
-_CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*visibility.RAW, b"textarea"))
-_MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
@@ -80,16 +74,6 @@ _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+(?:=\"|[:=])[\s']*+(?:#?fff(?:
 _STYLE = re.compile(rb' style="([^"=]{0,1000}+)"(?![^ ])')
 _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
-# What draws a code: characters that begin with these bytes, or this many cells without text.
-_BLOCK, _LEAST_CELLS = b"\xe2\x96", 200
-_CELL_ENDS = (b'"></', b"&nbsp;</td>")
-_INMOST = re.compile(rb"<((\w+)(?: [^<>]*+)?+)>([^<]*+)</\2>")
-_ROW_END = re.compile(rb"</(?:div|li|p|pre|table|tr)>|<br\b[^<>]*+>")
-# Where `parse_in_parts` cuts a row, images that give a cell its size, and comments.
-_NO_CELL = re.compile(
-    rb"<!--nbspam-cut-->(?:</\w++>)*+<html><head></head><body>|<(?:img\b|!--)[^<>]*+>"
-)
-
 # Source text, which may be hostile.
 _SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
 _TAG_START = re.compile(rb"<[a-zA-Z]")
@@ -142,31 +126,10 @@ def read_html(
         lines = _DRAWN_LINE.sub(rb"\n\g<0>", html) if number in pages else html
         found, left = _read_bounded(lines, left, size, reads_codes)
         may_write = number in pages and not found.facts.isdisjoint(("tag-script", "tag-iframe"))
-        if may_write and (markup := _decoded(html)):
+        if may_write and (markup := decoded_markup(html)):
             found, left = _read_bounded(html + markup, left, size + len(markup), reads_codes)
         read.append(found)
     return read
-
-
-def _decoded(script: bytes) -> bytes:
-    """Return the markup that scripts would write, and that of documents in frames."""
-    written = b""
-    for _ in range(_MAX_DECODED):
-        framed = [b"".join(each).decode("utf-8", "replace") for each in _FRAMED.findall(script)]
-        is_coded = any(each in script for each in _DECODERS)
-        if not (framed or is_coded):
-            break
-        from html import unescape  # late: few messages need them
-        from urllib.parse import unquote_to_bytes
-
-        readable = [_LONG_NUMBER.sub(r"&#\1", each) for each in framed]
-        decoded = [unescape(each).encode("utf-8", "replace") for each in readable]
-        if is_coded:
-            decoded += map(decode_base64, _CODED.findall(script))
-            decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
-        script = b"".join([_CLOSE + each for each in decoded if _TAG_START.search(each)])
-        written += script
-    return written.decode("utf-8", "replace").encode()
 
 
 def _read_bounded(html: bytes, left: int, size: int, reads_codes: bool) -> tuple[Html, int]:
@@ -251,7 +214,14 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes, reads_codes: 
         facts.add("image-only")
     if rest:
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
-    drawn = _drawn(written, len(tags), sheet, visible) if reads_codes else b""
+    drawn = b""
+    if reads_codes:
+
+        def style_of(element: bytes) -> visibility.Style | None:
+            start = _read_new(element)[0].start
+            return (sheet.style(start) if sheet else start.style) if start else None
+
+        drawn = rows_of_blocks(written, len(tags), visible, style_of)
     return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts, drawn)
 
 
@@ -363,8 +333,9 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
     if name == b"script":
-        coded = map(decode_base64, _CODED.findall(text) if b"atob" in text else ())
-        if links := _SCRIPT_LINK.findall(b" ".join([text, *coded])):
+        coded = map(decode_base64, CODED.findall(text) if b"atob" in text else ())
+        plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
+        if links := _SCRIPT_LINK.findall(b" ".join([plain, *coded])):
             values[b"href"] = b"\n".join(links).lower()
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
@@ -532,30 +503,6 @@ def _generated(text: "GeneratedText", attributes: dict[bytes, bytes]) -> bytes:
     ]
     plain = b"".join(parts)[:_MAX_CONTENT].decode("utf-8", "ignore").encode()
     return plain.replace(b"&", b"&amp;").replace(b"<", b"&lt;") if plain.strip() else b""
-
-
-def _drawn(written: bytes, n_tags: int, sheet: "Sheet | None", visible: bytes) -> bytes:
-    """Return rows of block characters: those of the text, and two for each dark cell.
-
-    written: the trees as markup.  A cell is an element without text, which shows its ground.
-    """
-    is_likely = n_tags > 2 * _LEAST_CELLS and sum(map(written.count, _CELL_ENDS)) > _LEAST_CELLS
-    if not is_likely and visible.find(_BLOCK) < 0:
-        return b""
-
-    def drawn(element: re.Match[bytes]) -> bytes:
-        start = _read_new(element[1])[0].start
-        style = start and (sheet.style(start) if sheet else start.style)
-        if element[3].replace(b"&nbsp;", b"").strip():
-            is_unseen = style and visibility.look_of(visibility.ROOT, style).why
-            return b" " * len(element[3].decode("utf-8", "ignore")) if is_unseen else element[0]
-        ground = style and style.changes.painted
-        if ground and not is_light(ground):
-            return "\u2588\u2588".encode()
-        return b"  " if ground or not _ROW_END.search(element[0]) else element[0]
-
-    rows = _ROW_END.sub(b"\n", _INMOST.sub(drawn, _NO_CELL.sub(b"", written)))
-    return _unescape(_SOURCE_TAG.sub(b"", rows))
 
 
 def _looks(

@@ -207,6 +207,8 @@ def test_a_block_is_shown(attributes):
     ("<noscript>a</noscript><object>b</object>", "ab", ""),
     # Pages that write themselves.
     (f"<script>write(atob('{coded('<p>a</p><b>b')}'))</script>c", "c a b", ""),
+    (f"<iframe src='data:text/html;base64,{coded('<p>a</p><b>b')}'></iframe>c", "c a b", ""),
+    ('<iframe src="data:text/html,%3Cp%3Ea%3C/p%3E%3Cb%3Eb"></iframe>c', "c a b", ""),
     ("<script>s=`%3Cp hidden%3Eno%3C/p%3Ea`; write(unescape(s))</script>", "a", "no"),
     (f"<script>x('%3Cp%3Ea', '{coded('<p>a<p>a<p>a')}')</script>", "", ""),
     # Text that holds end tags of its own element.
