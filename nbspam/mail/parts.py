@@ -160,8 +160,9 @@ class Parts:
         for name, raw in telling.items():
             if name in headers.ON_CONTENT and raw.find(b"*=") >= 0:
                 block = block.replace(raw, headers.without_pieces(raw))
-        subject = headers.TAGS.sub(b" ", tagged := telling.get(b"subject", b""))
-        if subject != tagged:  # by a filter, whose verdict is no evidence (E-382)
+        tagged = telling.get(b"subject", b"")
+        subject = headers.TAGS.sub(b" ", tagged)  # of a filter's verdict, no evidence (E-382)
+        if subject != tagged:
             block = block.replace(b":" + tagged, b":" + subject)
         self.fields.append(Field(part.head, block))
         if part.head == headers.HEAD:
