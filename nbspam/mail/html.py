@@ -336,7 +336,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         coded = map(decode_base64, CODED.findall(text) if b"atob" in text else ())
         plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
         if links := _SCRIPT_LINK.findall(b" ".join([plain, *coded])):
-            values[b"href"] = b"\n".join(links).lower()
+            said = b"\n".join(links).lower()
+            values[b"href"] = said.decode("utf-8", "replace").encode()
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
     if own and visibility.look_of(visibility.ROOT, own).why:

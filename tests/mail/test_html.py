@@ -78,6 +78,7 @@ def test_hidden_text_is_kept_apart_and_told_unless_it_is_a_title_or_an_option():
     ),
     ("<script>open(atob('aHR0cDovL2EuZXhhbXBsZS8='))</script>", [b"http://a.example/"]),
     ("<script>open('\\x68ttp:\\u002f\\x2Fa.example/')</script>", [b"http://a.example/"]),
+    ("<script>open('http://\\xff.example/')</script>", ["http://\ufffd.example/".encode()]),
     ("<img src=x srcset='y 2x'>", [b"x", b"y 2x"]),
     ("<object data=x></object><video poster=y></video>", [b"x", b"y"]),
     ("<p style='background:URL( \"Y\" ) top, url(z)'>", [b' "y" \nz']),
