@@ -220,7 +220,7 @@ def are_genuine(senders: list[Mailbox], checks: list[Check]) -> bool:
     """
     if len(senders) != 1:
         return False
-    host = "." + listed_form(senders[0].address.decode("utf-8", "replace")).rpartition("@")[2]
+    host = "." + listed_form(_text(senders[0].address)).rpartition("@")[2]
     dmarc = [check for check in checks if check.method == "dmarc" and check.result != "none"]
     others = [check for check in checks if check.method in ("dkim", "spf") and check.domain]
     # The server may read another sender in a head than we do, and need not say which one.
@@ -437,18 +437,12 @@ def change_lists(
         verbs = {key: each for key, each in before.verbs.items() if key not in keys}
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
         lists = AddressLists(verbs, before.trusted if server is None else server)
-        with disk.writing(lists_path(model)):
-            write_lists(model, lists)
+        lines = [f"trust {lists.trusted}"] if lists.trusted else []
+        lines += [f"{verb} {key}" for key, verb in sorted(verbs.items())]
+        path = lists_path(model)
+        with disk.writing(path), disk.replacing(path, like=disk.resolved(model)) as file:
+            file.write("".join(f"{line}\n" for line in lines).encode())
     return lists
-
-
-def write_lists(model: str, lists: AddressLists) -> None:
-    """Write the lists beside a model, with its rights and under its lock; raises OSError."""
-    lines = [f"trust {lists.trusted}"] if lists.trusted else []
-    lines += [f"{verb} {key}" for key, verb in sorted(lists.verbs.items())]
-    data = "".join(f"{line}\n" for line in lines).encode()
-    with disk.replacing(lists_path(model), like=disk.resolved(model)) as file:
-        file.write(data)
 
 
 class ListsInUse:

@@ -136,8 +136,8 @@ def read_legacy_colour(value: bytes) -> Colour | None:
     if len(value) == 4 and _HEX.match(value):
         return _of_hex(value[1:])
     value = value[:128].removeprefix(b"#")
-    digits = re.sub(rb"[^0-9a-f]", b"0", value)
-    digits += b"0" * (-len(digits) % 3 or (3 if not digits else 0))
+    digits = re.sub(rb"[^0-9a-f]", b"0", value) or b"0"
+    digits += b"0" * (-len(digits) % 3)
     size = len(digits) // 3
     parts = [digits[i * size : (i + 1) * size][-8:] for i in range(3)]
     while len(parts[0]) > 2 and all(part.startswith(b"0") for part in parts):

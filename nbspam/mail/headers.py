@@ -289,14 +289,15 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
     bytes without a charset.
     """
     lines = _LINE_FEED.split(block)
-    is_ascii = block.isascii() and ESCAPE not in block
     for i, line in enumerate(lines):
-        if not (is_ascii or is_plain(line)) or (_QUESTION in line and line.find(b"=?") >= 0):
+        if not is_plain(line):
             name, colon, value = line.partition(b":")
             if not (colon and name.isascii()):  # not a header, or the rest of two
                 name, colon, value = b"", b"", line
             # A name is not decoded: an encoded word in its place would make any header of it.
-            value = (colon and b" ") + unfold(value)  # as `Parts` keeps a subject
+            value = unfold(value)
+            if colon:
+                value = b" " + value  # as `Parts` keeps a subject
             lines[i] = name + colon + decode_value(value, charset, guess).replace(b"\n", b" ")
     return b"\n".join(lines)
 
@@ -308,8 +309,8 @@ def message_id(data: bytes) -> str | None:
     """
     head = b"\n" + with_line_feeds(data[:_ID_WITHIN]).lstrip()
     found = _ID_OR_END.search(head)  # reading the whole head takes ten times as long
-    value = (found and found[1]) or b""
-    value = unfold(value).removeprefix(b"<").removesuffix(b">")
+    value = unfold(found[1]) if found and found[1] else b""
+    value = value.removeprefix(b"<").removesuffix(b">")
     return printable(value.decode("utf-8", "replace"))[:_MAX_ID] or None
 
 

@@ -112,14 +112,11 @@ _TAG = re.compile(
     rb"<(/?)(?:(%b)|(w:(?:vanish|color|sz|shd|highlight|background|[rp]Style|tblStyle)"
     rb"|a:rPr|p:cNvPr|style:[a-z-]+-properties))(?=[\s/>])([^<>]*)>" % _ELEMENTS
 )
+_LEFT_OUT = b"w:del w:moveFrom text:deletion presentation:notes".split()
+_BOXES = b"w:txbxContent draw:frame draw:custom-shape".split()
 _LOOKS_OF_ELEMENTS: dict[bytes, Change] = {
-    b"w:del": {"is_left_out": True},
-    b"w:moveFrom": {"is_left_out": True},
-    b"text:deletion": {"is_left_out": True},
-    b"presentation:notes": {"is_left_out": True},
-    b"w:txbxContent": {"ground": UNKNOWN},
-    b"draw:frame": {"ground": UNKNOWN},
-    b"draw:custom-shape": {"ground": UNKNOWN},
+    **{name: {"is_left_out": True} for name in _LEFT_OUT},
+    **{name: {"ground": UNKNOWN} for name in _BOXES},
 }
 _LEAVES_OUT = {
     *((b"show", b"0"), (b"hidden", b"1"), (b"text:display", b"none")),

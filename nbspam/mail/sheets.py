@@ -483,7 +483,11 @@ def _compounds(selector: bytes) -> tuple[list[bytes], list[bytes]]:
 
 def _weight_of(key: bytes) -> int:
     """Return the specificity of a key: ids before classes before names."""
-    return 1_000_000 if key.startswith(b"#") else 1000 if key.startswith(b".") else key != b"*"
+    if key.startswith(b"#"):
+        return 1_000_000
+    if key.startswith(b"."):
+        return 1000
+    return 0 if key == b"*" else 1
 
 
 def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -37,8 +37,11 @@ _BAYES_FROM = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 def names_of(wanted: HeaderChoices) -> list[str]:
     """Return the names of the headers we write; those found in the message are removed."""
     names = [VERDICT, EXPLANATION]
-    names += [BOGOSITY] * wanted.bogosity
-    return names + [SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS] * wanted.spam_status
+    if wanted.bogosity:
+        names.append(BOGOSITY)
+    if wanted.spam_status:
+        names += [SPAM_FLAG, SPAM_LEVEL, SPAM_STATUS]
+    return names
 
 
 def check_wanted(wanted: HeaderChoices, labels: tuple[str, ...]) -> None:

@@ -67,7 +67,10 @@ def _behind(data: bytes, place: int) -> int:
     while True:
         found = _element(data, place)
         place = found.start if found.stop is None else found.stop
-        n_open += (found.stop is None) - (found.tag == 0)
+        if found.stop is None:
+            n_open += 1
+        if found.tag == 0:
+            n_open -= 1
         if n_open <= 0:
             return place
 
