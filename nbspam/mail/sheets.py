@@ -80,6 +80,9 @@ _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 _STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+|(?!))++")
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
 _BOUND = re.compile(rb"(min|max)-")
+# A number before a feature, behind which another one may stand.
+_TURNED = re.compile(rb"\(\s*+([\d.][^()<>=:]*+)([<>]=?+)\s*+([a-z-]++)(?=\s*+[<>)])")
+_OTHER_WAY = bytes.maketrans(b"<>", b"><")
 # Features of the screen: numbers, and words.
 _SCREEN: dict[bytes, float] = {
     b"width": VIEW,
@@ -87,6 +90,7 @@ _SCREEN: dict[bytes, float] = {
     b"height": 800.0,
     b"device-height": 800.0,
     b"color": 8.0,
+    **dict.fromkeys((b"color-index", b"grid", b"monochrome"), 0.0),
     b"-webkit-device-pixel-ratio": 1.0,
 }
 _MANNERS = {
@@ -97,9 +101,14 @@ _MANNERS = {
     b"pointer": b"fine",
     b"any-pointer": b"fine",
     b"prefers-reduced-motion": b"no-preference",
+    b"prefers-reduced-transparency": b"no-preference",
     b"prefers-contrast": b"no-preference",
     b"forced-colors": b"none",
     b"scripting": b"none",
+    b"update": b"fast",
+    b"display-mode": b"browser",
+    b"color-gamut": b"srgb",
+    b"dynamic-range": b"standard",
 }
 # Text before or after the content of elements.
 _PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
@@ -548,11 +557,17 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
 @css.remember(_MAX_SHEETS, _MAX_SELECTOR)
 def is_for_screen(media: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
+    media = _TURNED.sub(_turned, media)
     queries = [query.strip().removeprefix(b"only ") for query in media.split(b",")]
     return any(
-        _holds(query[4:]) is False if query.startswith(b"not ") else _holds(query)
-        for query in queries
+        not _holds(query[4:]) if query.startswith(b"not ") else _holds(query) for query in queries
     )
+
+
+def _turned(match: re.Match[bytes]) -> bytes:
+    """Return `(width > 1px) and (width` for `(1px < width`."""
+    number, sign, name = match.groups()
+    return b"(%b %b %b) and (%b" % (name, sign.translate(_OTHER_WAY), number, name)
 
 
 def _holds(query: bytes) -> bool:
@@ -571,7 +586,9 @@ def _is_true(term: bytes) -> bool:
         manner = _MANNERS.get(plain)
         return manner == value if sign else manner not in (None, b"none", b"no-preference")
     stated, number = _SCREEN[plain], read_pixels(value) or 0.0
-    if sign in (None, b">") or (bound and bound[1] == b"min"):
+    if sign is None:
+        return stated > 0
+    if sign == b">" or (bound and bound[1] == b"min"):
         return stated >= number
     return stated <= number if sign == b"<" or bound else stated == number
 

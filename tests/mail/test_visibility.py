@@ -277,6 +277,9 @@ def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
     ("@media (width > 99px) and (width <= 1000px) {p{display:none}}", "<p>no", "", "no"),
     ("@media (color) and (hover) and (min-height:1px) {p{display:none}}", "<p>no", "", "no"),
     ("@media (print) or (scripting:none) {p{display:none}}", "<p>no", "", "no"),
+    ("@media (1px <= width < 9999px) and (9px<height) {p{display:none}}", "<p>no", "", "no"),
+    ("@media (9999px < width), (9px >= width), (grid) {p{display:none}}", "<p>a", "a", ""),
+    ("@media (monochrome:0) and (update:fast) {p{display:none}}", "<p>no", "", "no"),
     *(
         (f"@media ({each}) {{p{{display:none}}}}", "<p>a", "a", "")
         for each in ("prefers-reduced-motion", "x", "x:none")
