@@ -438,7 +438,7 @@ def change_lists(
         verbs |= {} if verb is None else dict.fromkeys(keys, verb)
         lists = AddressLists(verbs, before.trusted if server is None else server)
         lines = [f"trust {lists.trusted}"] if lists.trusted else []
-        lines += [f"{verb} {key}" for key, verb in sorted(verbs.items())]
+        lines += [f"{each} {key}" for key, each in sorted(verbs.items())]
         path = lists_path(model)
         with disk.writing(path), disk.replacing(path, like=disk.resolved(model)) as file:
             file.write("".join(f"{line}\n" for line in lines).encode())

@@ -155,7 +155,8 @@ def test_the_file_is_read_as_it_is_written_and_comments_are_left_out(tmp_path):
     assert read_lists(model) is None
     (tmp_path / "m.nbspam").touch(0o640)
     lists = AddressLists({"a@b.example": "allow", "list:x.example": "deny"}, "mx.example")
-    addresses.write_lists(model, lists)
+    change_lists(model, ["a@b.example"], "allow", trust="mx.example")
+    assert change_lists(model, ["list:x.example"], "deny") == lists
     assert read_lists(model) == lists
     assert change_lists(model, ["a@b.example"], None).trusted == "mx.example"
     assert change_lists(model, [], None, trust="mx.other.example").trusted == "mx.other.example"
@@ -247,10 +248,10 @@ def test_lists_in_use_are_read_again_when_they_change(tmp_path):
         return found[0] and found[0].line if found else None
 
     assert line() is None
-    addresses.write_lists(site, AddressLists({"shop.example": "deny"}))
+    change_lists(site, ["shop.example"], "deny")
     assert line() == "deny shop.example"
     assert in_use.beside(site) is in_use.beside(site)
-    addresses.write_lists(own, AddressLists({"shop.example": "allow"}))  # a user's come first
+    change_lists(own, ["shop.example"], "allow")  # a user's come first
     assert line() == "allow shop.example"
     (tmp_path / "own.lists").unlink()
     assert line() == "deny shop.example"
