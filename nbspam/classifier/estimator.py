@@ -14,7 +14,8 @@ import numpy as np
 from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn_items
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels
+from nbspam.models.base import Scored
+from nbspam.models.inputs import DataError, UnfittedError, checked_labels
 from nbspam.settings import SettingsChoices, as_options, naming_keywords, settings_for
 from nbspam.sources.items import Item, item_of
 from nbspam.verdicts import Answer, posterior

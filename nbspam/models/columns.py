@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics, blocks_of_rows, refuse_large
+from nbspam.models.base import Statistics
+from nbspam.models.inputs import DataError, blocks_of_rows, refuse_large
 from nbspam.models.smoothing import SmoothedModel, addend, addends
 from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array, Codes, Labels, Sums
+    from nbspam.models.inputs import Array, Codes, Labels, Sums
 
     Dirichlet = Sequence[Sequence[float] | None] | None
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbspam.errors import check_number
-from nbspam.models.base import DataError, logsumexp, refuse_large
+from nbspam.models.base import logsumexp
 from nbspam.models.columns import ColumnModel, Levels, RowsModel
 from nbspam.models.gaussian import ConditionalBells
 from nbspam.models.graphs import spanning_tree
+from nbspam.models.inputs import DataError, refuse_large
 from nbspam.models.pairs import (
     PairModel,
     ParentScores,
@@ -30,7 +31,7 @@ from nbspam.models.pairs import (
 from nbspam.models.smoothing import log_shares
 
 if TYPE_CHECKING:
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.inputs import Array, Codes, Sums
 
 _WORST_LOSS = 1e6  # log loss of a document whose class got probability 0, nats
 _DIGITS = 9  # decimals of log-probabilities that are free of rounding errors

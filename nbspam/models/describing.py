@@ -26,8 +26,8 @@ from nbspam.models.gaussian import GaussianNB, MixedNB
 from nbspam.models.network import BayesianNetwork
 
 if TYPE_CHECKING:
-    from nbspam.models.base import Array
     from nbspam.models.gaussian import Bells
+    from nbspam.models.inputs import Array
     from nbspam.models.pairs import PairModel
 
 ANY_COLUMN = -1  # a variable whose values are the columns: which one a count was made in

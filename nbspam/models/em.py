@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.errors import UsageError, check_number
-from nbspam.models.base import DataError, logsumexp
+from nbspam.models.base import logsumexp
 from nbspam.models.columns import ColumnModel
 from nbspam.models.gaussian import over_all_rows
+from nbspam.models.inputs import DataError
 from nbspam.printing import Extent, tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nbspam.models.base import Array, Codes, Labels
+    from nbspam.models.inputs import Array, Codes, Labels
     from nbspam.models.tokens import LinearModel
 
 _SEEDS = 10  # documents whose mean a component of a mixture starts from

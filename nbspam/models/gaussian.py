@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.errors import check_number
-from nbspam.models.base import DataError, Estimator, Statistics, blocks_of_rows
+from nbspam.models.base import Estimator, Statistics
 from nbspam.models.columns import ColumnModel, Levels, count_cells, sum_cells
+from nbspam.models.inputs import DataError, blocks_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.inputs import Array, Codes, Sums
 
 _BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processor's cache
 # Numbers farther from 0 than this, and variances below its inverse, count as these limits:

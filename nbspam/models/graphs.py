@@ -16,7 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
-from nbspam.models.base import refuse_large
+from nbspam.models.inputs import refuse_large
 from nbspam.printing import Extent, printable, tracked
 
 Parents = tuple[tuple[int, ...], ...]

@@ -16,12 +16,13 @@ import numpy as np
 from nbspam.arrays import Floats
 from nbspam.errors import UsageError, check_number
 from nbspam.models import graphs
-from nbspam.models.base import DataError, refuse_large
 from nbspam.models.columns import RowsModel
+from nbspam.models.inputs import DataError, refuse_large
 from nbspam.models.smoothing import smoothed_shares
 
 if TYPE_CHECKING:
-    from nbspam.models.base import Array, Statistics
+    from nbspam.models.base import Statistics
+    from nbspam.models.inputs import Array
 
 
 _MOST_NAMED = 20  # in an error

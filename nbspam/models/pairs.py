@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nbspam.models import gaussian
-from nbspam.models.base import DataError, blocks_of_rows, is_sparse, refuse_large
 from nbspam.models.columns import BinaryByDefault, Levels
+from nbspam.models.inputs import DataError, blocks_of_rows, is_sparse, refuse_large
 from nbspam.models.smoothing import log_shares, remaining
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.inputs import Array, Codes, Sums
 
 _BLOCK = 1 << 21  # numbers handled at a time
 

@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbspam.models.base import DataError, Estimator
+from nbspam.models.base import Estimator
+from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array
+    from nbspam.models.inputs import Array
 
 ESTIMATES = ("mle", "map", "mean")
 _ROUNDING = 1e-12  # a rest that is a smaller share of its count is a rounding error

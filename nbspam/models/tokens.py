@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.base import DataError, Statistics, checked_matrix, is_sparse
+from nbspam.models.base import Statistics
+from nbspam.models.inputs import DataError, checked_matrix, is_sparse
 from nbspam.models.smoothing import (
     SmoothedModel,
     addend,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.inputs import Array, Codes, Sums
 
 
 @dataclass(frozen=True, eq=False)

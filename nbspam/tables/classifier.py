@@ -17,8 +17,8 @@ from nbspam.arrays import Floats
 from nbspam.decision import Rule
 from nbspam.errors import InputError, UsageError
 from nbspam.models import model_state, restored
-from nbspam.models.base import blocks_of_rows
 from nbspam.models.columns import count_cells
+from nbspam.models.inputs import blocks_of_rows
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
 from nbspam.workers import Workers

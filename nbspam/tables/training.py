@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError, check_number
 from nbspam.models import COUNTED, ESTIMATORS, NUMBERS_GIVEN, NUMERIC_MODELS, new_column_model
-from nbspam.models.base import DataError
+from nbspam.models.inputs import DataError
 from nbspam.printing import amount_text
 from nbspam.settings import (
     PARAMETERS,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nbspam import TextClassifier
-from nbspam.models.base import DataError, UnfittedError
+from nbspam.models.inputs import DataError, UnfittedError
 from nbspam.settings import SettingsChoices
 from nbspam.sources.items import Item, read_items
 from nbspam.store.library import train

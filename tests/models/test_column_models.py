@@ -22,7 +22,7 @@ from nbspam.models import (
     GaussianNB,
     MixedNB,
 )
-from nbspam.models.base import DataError
+from nbspam.models.inputs import DataError
 from stress import peers
 from support import COLUMN_MODELS, PAIR_MODELS, ROOT
 

@@ -13,8 +13,8 @@ from scipy.stats import norm
 from sklearn.metrics import mutual_info_score
 
 from nbspam.models import A2DE, AKDE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB, MixedNB
-from nbspam.models.base import DataError, UnfittedError
 from nbspam.models.dependent import class_information, conditional_information
+from nbspam.models.inputs import DataError, UnfittedError
 from support import examples, tables
 
 some = examples(8)
