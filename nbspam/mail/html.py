@@ -332,17 +332,21 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         start = visibility.start_tag(name, deciding)
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
-    if name == b"script":
-        coded = map(decode_base64, CODED.findall(text) if b"atob" in text else ())
-        plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
-        if links := _SCRIPT_LINK.findall(b" ".join([plain, *coded])):
-            said = b"\n".join(links).lower()
-            values[b"href"] = said.decode("utf-8", "replace").encode()
+    if name == b"script" and (links := _links_of_script(text)):
+        values[b"href"] = links
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
     if own and visibility.look_of(visibility.ROOT, own).why:
         shown, hidden = b"", shown
     return _Tag(name, False, None, shown, hidden, facts), values
+
+
+def _links_of_script(text: bytes) -> bytes:
+    """Return the links that a script holds, plain or in base64, in UTF-8 and lower case."""
+    coded = map(decode_base64, CODED.findall(text) if b"atob" in text else ())
+    plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
+    links = b"\n".join(_SCRIPT_LINK.findall(b" ".join([plain, *coded]))).lower()
+    return links.decode("utf-8", "replace").encode()
 
 
 @lru_cache(_MAX_KNOWN)

@@ -7,7 +7,7 @@ raises.  Errors in a message are noted in a field of defects, which are evidence
 import re
 from binascii import unhexlify
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.charsets import CharsetGuess, to_utf8
@@ -175,9 +175,7 @@ class _MessageReader:
                 urls += links_of(text)
         fields += parts.fields[done:]
         if self.limits.documents:
-            drawn = [parsed[i].drawn if i in parsed else text for i, text in enumerate(texts)]
-            many = [each for each in drawn if each.count(_BLOCK) >= _MANY_BLOCKS]
-            parts.documents += [("drawn", each) for each in many]
+            parts.documents += self.drawn(parsed)
         if parts.documents:
             fields += self.documents(urls)
         if urls:
@@ -211,6 +209,11 @@ class _MessageReader:
         attached = [n for n, i in enumerate(places) if self.parts.texts[i].rank == NO_RANK]
         read = read_html([self.texts[i] for i in places], attached, self.limits.documents > 0)
         return dict(zip(places, read, strict=True))
+
+    def drawn(self, parsed: Mapping[int, "Html"]) -> list[tuple[str, bytes]]:
+        """Return rows of block characters that may be codes, of texts and of drawings in HTML."""
+        rows = [parsed[i].drawn if i in parsed else text for i, text in enumerate(self.texts)]
+        return [("drawn", each) for each in rows if each.count(_BLOCK) >= _MANY_BLOCKS]
 
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""
