@@ -332,8 +332,8 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         start = visibility.start_tag(name, deciding)
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
-    if name == b"script" and (links := _links_of_script(text)):
-        values[b"href"] = links
+    if name == b"script" and (followed := _links_of_script(text)):
+        values[b"href"] = followed
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
     if own and visibility.look_of(visibility.ROOT, own).why:
@@ -365,7 +365,7 @@ def _raw_text(
     if name in visibility.HIDDEN_RAW:
         return b"", _SOURCE_TAG.sub(b" ", text)
     if name == b"style" and text:
-        from nbspam.mail.sheets import is_for_screen
+        from nbspam.mail.media import is_for_screen
 
         is_css = attributes.get(b"type", b"") in (b"", b"text/css")
         media = _unescape(attributes.get(b"media") or b"all")

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from selectolax.lexbor import SelectolaxError
 
-from nbspam.mail import css
-from nbspam.mail.lengths import VIEW, read_pixels
+from nbspam.mail import css, media
 from nbspam.mail.visibility import MARK, GeneratedParts, StartTag, Style, generated_parts, style_of
 
 if TYPE_CHECKING:
@@ -78,38 +77,6 @@ _NOT = re.compile(rb"(?<![:\w-])not\b")
 _OTHER_BROWSERS = (b"-moz-", b"-ms-", b"-webkit-overflow-scrolling")
 # Statements without a block, such as @import.  For `|(?!)` see `headers`.
 _STATEMENTS = re.compile(rb"\A(?:@[^;]*+;\s*+|(?!))++")
-_FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
-_BOUND = re.compile(rb"(min|max)-")
-# A number before a feature, behind which another one may stand.
-_TURNED = re.compile(rb"\(\s*+([\d.][^()<>=:]*+)([<>]=?+)\s*+([a-z-]++)(?=\s*+[<>)])")
-_OTHER_WAY = bytes.maketrans(b"<>", b"><")
-# Features of the screen: numbers, and words.
-_SCREEN: dict[bytes, float] = {
-    b"width": VIEW,
-    b"device-width": VIEW,
-    b"height": 800.0,
-    b"device-height": 800.0,
-    b"color": 8.0,
-    **dict.fromkeys((b"color-index", b"grid", b"monochrome"), 0.0),
-    b"-webkit-device-pixel-ratio": 1.0,
-}
-_MANNERS = {
-    b"orientation": b"landscape",
-    b"prefers-color-scheme": b"light",
-    b"hover": b"hover",
-    b"any-hover": b"hover",
-    b"pointer": b"fine",
-    b"any-pointer": b"fine",
-    b"prefers-reduced-motion": b"no-preference",
-    b"prefers-reduced-transparency": b"no-preference",
-    b"prefers-contrast": b"no-preference",
-    b"forced-colors": b"none",
-    b"scripting": b"none",
-    b"update": b"fast",
-    b"display-mode": b"browser",
-    b"color-gamut": b"srgb",
-    b"dynamic-range": b"standard",
-}
 # Text before or after the content of elements.
 _PSEUDO_ELEMENT = re.compile(rb"(.*?)::?(before|after)\Z", re.IGNORECASE | re.DOTALL)
 
@@ -541,7 +508,7 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
     if prelude.startswith(b"@"):
         group = prelude.lower()
         if group.startswith(b"@media"):
-            applies = is_for_screen(group[6:])
+            applies = media.is_for_screen(group[6:])
         elif group.startswith(b"@supports"):  # all that mail asks for, but for other browsers
             is_other = any(feature in group for feature in _OTHER_BROWSERS)
             applies = is_other == bool(_NOT.search(group))
@@ -552,45 +519,6 @@ def _selected(around: bytes | None, prelude: bytes) -> bytes | None:
         return prelude
     pairs = product(_SELECTORS.findall(around), _SELECTORS.findall(prelude))
     return b",".join([b.replace(b"&", a) if b"&" in b else a + b" " + b for a, b in pairs])
-
-
-@css.remember(_MAX_SHEETS, _MAX_SELECTOR)
-def is_for_screen(media: bytes) -> bool:
-    """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
-    media = _TURNED.sub(_turned, media)
-    queries = [query.strip().removeprefix(b"only ") for query in media.split(b",")]
-    return any(
-        not _holds(query[4:]) if query.startswith(b"not ") else _holds(query) for query in queries
-    )
-
-
-def _turned(match: re.Match[bytes]) -> bytes:
-    """Return `(width > 1px) and (width` for `(1px < width`."""
-    number, sign, name = match.groups()
-    return b"(%b %b %b) and (%b" % (name, sign.translate(_OTHER_WAY), number, name)
-
-
-def _holds(query: bytes) -> bool:
-    either = [each.split(b" and ") for each in query.split(b" or ")]
-    return any(all(_is_true(term.strip()) for term in terms) for terms in either)
-
-
-def _is_true(term: bytes) -> bool:
-    """Return whether the screen is of a medium, or has a feature."""
-    feature = _FEATURE.fullmatch(term)
-    if feature is None:
-        return term in (b"", b"all", b"screen")
-    name, sign, value = feature[1], feature[2], (feature[3] or b"").strip()
-    bound, plain = _BOUND.search(name), _BOUND.sub(b"", name)
-    if plain not in _SCREEN:
-        manner = _MANNERS.get(plain)
-        return manner == value if sign else manner not in (None, b"none", b"no-preference")
-    stated, number = _SCREEN[plain], read_pixels(value) or 0.0
-    if sign is None:
-        return stated > 0
-    if sign == b">" or (bound and bound[1] == b"min"):
-        return stated >= number
-    return stated <= number if sign == b"<" or bound else stated == number
 
 
 def _mark(tree: "LexborHTMLParser", marks: Mapping[bytes, bytes]) -> bool:
