@@ -17,8 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail import visibility
 from nbspam.mail.css import read_block
-from nbspam.mail.headers import decode_base64
-from nbspam.mail.rendered import CODED, decoded_markup, rows_of_blocks
+from nbspam.mail.rendered import decoded_markup, links_of_script, rows_of_blocks
 
 if TYPE_CHECKING:
     from nbspam.mail.sheets import Context, GeneratedText, Sheet
@@ -55,8 +54,6 @@ _LINKS = frozenset(b"href xlink:href src srcset action formaction background dat
 _AMPERSAND, _OPENING, _BRACKET, _FIRST_OF_INPUT = b"&<>i"
 _HARD_SPACE = "\xa0".encode()
 _TELLING = _LINKS | {b"alt", b"title", b"aria-label", b"placeholder"}
-_SCRIPT_BYTE = re.compile(rb"\\(?:x|u00)([0-9a-fA-F]{2})")
-_SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 _BUTTON = re.compile(rb"input (?:[^>]* )?type=\"(?:submit|button|reset)\"", re.IGNORECASE)
 _REFRESH = re.compile(rb"[\s\d.]++[;,]?+\s*+(?:url\s*+=)?\s*+[\"']?+([^\"']++)")
 _EVENT = re.compile(rb"on[a-z]+\Z")
@@ -332,21 +329,13 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         start = visibility.start_tag(name, deciding)
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
-    if name == b"script" and (followed := _links_of_script(text)):
+    if name == b"script" and (followed := links_of_script(text)):
         values[b"href"] = followed
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
     if own and visibility.look_of(visibility.ROOT, own).why:
         shown, hidden = b"", shown
     return _Tag(name, False, None, shown, hidden, facts), values
-
-
-def _links_of_script(text: bytes) -> bytes:
-    """Return the links that a script holds, plain or in base64, in UTF-8 and lower case."""
-    coded = map(decode_base64, CODED.findall(text) if b"atob" in text else ())
-    plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
-    links = b"\n".join(_SCRIPT_LINK.findall(b" ".join([plain, *coded]))).lower()
-    return links.decode("utf-8", "replace").encode()
 
 
 @lru_cache(_MAX_KNOWN)

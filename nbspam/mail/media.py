@@ -8,9 +8,12 @@ from nbspam.mail.lengths import VIEW, read_pixels
 _MAX_QUERIES, _MAX_QUERY = 128, 100  # that are remembered, and their bytes
 _FEATURE = re.compile(rb"\(\s*+([a-z-]++)\s*+(?:([:<>])=?+([^()]*+))?\)")
 _BOUND = re.compile(rb"(min|max)-")
-# A number before a feature, behind which another one may stand.
-_TURNED = re.compile(rb"\(\s*+([\d.][^()<>=:]*+)([<>]=?+)\s*+([a-z-]++)(?=\s*+[<>)])")
-_OTHER_WAY = bytes.maketrans(b"<>", b"><")
+# A number before a feature, behind which another one may stand; and the feature before it.
+_NUMBER_FIRST = rb"\(\s*+([\d.][^()<>=:]*+)%b=?+\s*+([a-z-]++)(?=\s*+[<>)])"
+_TURNED = (
+    (re.compile(_NUMBER_FIRST % b"<"), rb"(\2>\1) and (\2"),
+    (re.compile(_NUMBER_FIRST % b">"), rb"(\2<\1) and (\2"),
+)
 # Features of the screen: numbers, and words.
 _SCREEN: dict[bytes, float] = {
     b"width": VIEW,
@@ -43,17 +46,12 @@ _MANNERS = {
 @css.remember(_MAX_QUERIES, _MAX_QUERY)
 def is_for_screen(stated: bytes) -> bool:
     """Return whether media queries are true for a light, landscape screen of 1,000 pixels."""
-    turned = _TURNED.sub(_turned, stated)
-    queries = [query.strip().removeprefix(b"only ") for query in turned.split(b",")]
+    for number_first, feature_first in _TURNED:
+        stated = number_first.sub(feature_first, stated)
+    queries = [query.strip().removeprefix(b"only ") for query in stated.split(b",")]
     return any(
         not _holds(query[4:]) if query.startswith(b"not ") else _holds(query) for query in queries
     )
-
-
-def _turned(match: re.Match[bytes]) -> bytes:
-    """Return `(width > 1px) and (width` for `(1px < width`."""
-    number, sign, name = match.groups()
-    return b"(%b %b %b) and (%b" % (name, sign.translate(_OTHER_WAY), number, name)
 
 
 def _holds(query: bytes) -> bool:

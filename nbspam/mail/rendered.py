@@ -1,6 +1,6 @@
 """Contents of a document that are neither its markup nor its text.
 
-Scripts and frames of a page hold more markup, and empty elements or block characters draw codes.
+Scripts and frames hold more markup and links, and empty elements or block characters draw codes.
 """
 
 import re
@@ -11,7 +11,7 @@ from nbspam.mail.headers import decode_base64
 from nbspam.mail.visibility import RAW, ROOT, Style, look_of
 
 _DATA = rb"[\"'`](?:(?i:data:text/html)[^\"'`<>,]{0,60},)?"  # where a document may be in a link
-CODED = re.compile(_DATA + rb"([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
+_CODED = re.compile(_DATA + rb"([A-Za-z0-9+/]{16,}+={0,2})[\"'`]")  # base64
 _ESCAPED = re.compile(_DATA + rb"((?:[^\"'`<>%]++|%(?!3[Cc])|(?!))*+%3[Cc][^\"'`<>]*+)[\"'`]")
 _DECODERS = (b"atob", b"unescape", b"decodeURI", b"data:text/html")
 _FRAMED = re.compile(rb"(?i:srcdoc)\s*+=\s*+(?:\"([^\"]++)|'([^']++)|([^\s>\"'][^\s>]*+))")
@@ -20,6 +20,8 @@ _LONG_NUMBER = re.compile(r"&#0*+([0-9]{1,7})[0-9]*+")  # Python reads no number
 _CLOSE = b"\n<!--'\">-->" + b"".join(b"</%b>" % name for name in (*RAW, b"textarea"))
 _MAX_DECODED = 3  # times that a script, or a document in a frame, is in another
 _START = re.compile(rb"<[a-zA-Z]")
+_SCRIPT_BYTE = re.compile(rb"\\(?:x|u00)([0-9a-fA-F]{2})")
+_SCRIPT_LINK = re.compile(rb"https?:\\?/\\?/[^\s<>\"'()\[\]{}]{1,2000}")
 
 
 def decoded_markup(script: bytes) -> bytes:
@@ -36,11 +38,19 @@ def decoded_markup(script: bytes) -> bytes:
         readable = [_LONG_NUMBER.sub(r"&#\1", each) for each in framed]
         decoded = [unescape(each).encode("utf-8", "replace") for each in readable]
         if is_coded:
-            decoded += map(decode_base64, CODED.findall(script))
+            decoded += map(decode_base64, _CODED.findall(script))
             decoded += map(unquote_to_bytes, _ESCAPED.findall(script))
         script = b"".join([_CLOSE + each for each in decoded if _START.search(each)])
         written += script
     return written.decode("utf-8", "replace").encode()
+
+
+def links_of_script(text: bytes) -> bytes:
+    """Return the links that a script holds, plain or in base64, in UTF-8 and lower case."""
+    coded = map(decode_base64, _CODED.findall(text) if b"atob" in text else ())
+    plain = _SCRIPT_BYTE.sub(lambda byte: bytes.fromhex(byte[1].decode()), text)
+    links = b"\n".join(_SCRIPT_LINK.findall(b" ".join([plain, *coded]))).lower()
+    return links.decode("utf-8", "replace").encode()
 
 
 # --- codes ---------------------------------------------------------------------------------------
