@@ -17,7 +17,6 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nbspam.mail import visibility
 from nbspam.mail.css import read_block
-from nbspam.mail.rendered import decoded_markup, links_of_script, rows_of_blocks
 
 if TYPE_CHECKING:
     from nbspam.mail.sheets import Context, GeneratedText, Sheet
@@ -123,8 +122,11 @@ def read_html(
         lines = _DRAWN_LINE.sub(rb"\n\g<0>", html) if number in pages else html
         found, left = _read_bounded(lines, left, size, reads_codes)
         may_write = number in pages and not found.facts.isdisjoint(("tag-script", "tag-iframe"))
-        if may_write and (markup := decoded_markup(html)):
-            found, left = _read_bounded(html + markup, left, size + len(markup), reads_codes)
+        if may_write:
+            from nbspam.mail.rendered import decoded_markup  # late: few documents need it
+
+            if markup := decoded_markup(html):
+                found, left = _read_bounded(html + markup, left, size + len(markup), reads_codes)
         read.append(found)
     return read
 
@@ -213,6 +215,7 @@ def _read(html: bytes, trees: list[LexborHTMLParser], rest: bytes, reads_codes: 
         hidden.append(_SOURCE_TAG.sub(b" ", rest))
     drawn = b""
     if reads_codes:
+        from nbspam.mail.rendered import rows_of_blocks  # late: few models do
 
         def style_of(element: bytes) -> visibility.Style | None:
             start = _read_new(element)[0].start
@@ -329,8 +332,11 @@ def _read_tag(written: bytes) -> tuple[_Tag, dict[bytes, bytes]]:
         start = visibility.start_tag(name, deciding)
         return (_tag_of if start.is_cached else _tag_of.__wrapped__)(start, facts), values
     text = content.rpartition(b"</")[0]
-    if name == b"script" and (followed := links_of_script(text)):
-        values[b"href"] = followed
+    if name == b"script":
+        from nbspam.mail.rendered import links_of_script  # late: few documents need it
+
+        if followed := links_of_script(text):
+            values[b"href"] = followed
     shown, hidden = _raw_text(name, text, dict(attributes))
     own = visibility.start_tag(name, deciding).style if shown else None
     if own and visibility.look_of(visibility.ROOT, own).why:
