@@ -45,10 +45,10 @@ _PARAMETER = re.compile(
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
 )
 # Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
-# *****SPAM(7.5)*****.
+# *****SPAM(7.5)*****.  [Ham radio] is a list's.
 TAGS = re.compile(
     rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
-    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9}){1,100}\s*+",
+    rb"(?:spam|junk|unsure|bulk|ham(?=[\])}*?]))\b[^\])}*?\n]{0,20}[\])}*?]{1,9}){1,100}\s*+",
     re.IGNORECASE,
 )
 QUOTED_PAIR = re.compile(rb"\\(.)")

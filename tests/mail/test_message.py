@@ -185,6 +185,7 @@ def test_headers_and_tags_of_subjects_that_are_added_later_change_nothing():
     for tag in (b"[SPAM] ", b"***SPAM***", b"[SPAM] {Spam?}\n "):
         tagged = data.replace(b"x", tag + b"x")
         assert list(by_header(parse_message(tagged + b"\nhi\n").fields)) == plain, tag
+    assert found(parse_message(b"Subject: [Ham radio] x\n\nhi\n"), "subject") == "[Ham radio] x"
 
 
 def test_a_subject_is_read_as_utf8_whatever_the_body_and_counts_as_words_of_it():
