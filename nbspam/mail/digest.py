@@ -143,7 +143,7 @@ def _author(message: OpenedMessage) -> Values:
     found = [pattern.search(message.data, 0, message.stop) for pattern in (_DATE, _FROM)]
     date, sender = (match and _unfolded(match[1]) for match in found)
     subject = message.telling.get(b"subject")
-    subject = None if subject is None else headers.TAGS.sub(b"", _unfolded(subject))
+    subject = None if subject is None else headers.SUBJECT_TAGS.sub(b"", _unfolded(subject))
     return message_id, date, sender, subject
 
 

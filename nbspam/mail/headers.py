@@ -46,7 +46,7 @@ _PARAMETER = re.compile(
 )
 # Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
 # *****SPAM(7.5)*****.  [Ham radio] is a list's.
-TAGS = re.compile(
+SUBJECT_TAGS = re.compile(
     rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
     rb"(?:spam|junk|unsure|bulk|ham(?=[\])}*?]))\b[^\])}*?\n]{0,20}[\])}*?]{1,9}){1,100}\s*+",
     re.IGNORECASE,

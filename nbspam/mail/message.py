@@ -61,7 +61,6 @@ _REPEATED_HEAD = re.compile(
 )
 _TITLED_RULE = re.compile(rb"^[^\n\S]*+-----[- ]*+[^- \n].*-----[^\n\S]*$", re.MULTILINE)
 _BLANK = re.compile(rb"[ \n]")
-_BLOCK, _MANY_BLOCKS = b"\xe2\x96", 100  # how block characters begin, and how many draw a code
 # The first of quoted lines begins with >, the rarest byte there.  Mailboxes put it before "From ".
 _QUOTED_LINES = re.compile(rb">(?<![^\n]>)(?!>*+From )[^\n]*+\n?+(?:[ \t]*+>[^\n]*+\n?+)*+")
 
@@ -212,8 +211,10 @@ class _MessageReader:
 
     def drawn(self, parsed: Mapping[int, "Html"]) -> list[tuple[str, bytes]]:
         """Return rows of block characters that may be codes, of texts and of drawings in HTML."""
+        from nbspam.mail.rendered import may_draw_code  # late: most models do not read codes
+
         rows = [parsed[i].drawn if i in parsed else text for i, text in enumerate(self.texts)]
-        return [("drawn", each) for each in rows if each.count(_BLOCK) >= _MANY_BLOCKS]
+        return [("drawn", each) for each in rows if may_draw_code(each)]
 
     def documents(self, urls: list[bytes]) -> list[Field]:
         """Return the fields of attached documents, and add their links to `urls`."""

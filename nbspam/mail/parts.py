@@ -161,8 +161,8 @@ class Parts:
             if name in headers.ON_CONTENT and raw.find(b"*=") >= 0:
                 block = block.replace(raw, headers.without_pieces(raw))
         tagged = telling.get(b"subject", b"")
-        subject = headers.TAGS.sub(b" ", tagged)  # of a filter's verdict, no evidence (E-382)
-        if subject != tagged:
+        subject = headers.SUBJECT_TAGS.sub(b" ", tagged)
+        if subject != tagged:  # a filter's verdict is no evidence (E-382)
             block = block.replace(b":" + tagged, b":" + subject)
         self.fields.append(Field(part.head, block))
         if part.head == headers.HEAD:

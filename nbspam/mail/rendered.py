@@ -1,6 +1,6 @@
-"""Contents of a document that are neither its markup nor its text.
+"""Contents that only a browser shows: markup and links in scripts and frames, and drawn codes.
 
-Scripts and frames hold more markup and links, and empty elements or block characters draw codes.
+Block characters, and elements without text that show their ground, draw codes.
 """
 
 import re
@@ -55,8 +55,8 @@ def links_of_script(text: bytes) -> bytes:
 
 # --- codes ---------------------------------------------------------------------------------------
 
-# What draws a code: characters that begin with these bytes, or this many cells without text.
-_BLOCK, _LEAST_CELLS = b"\xe2\x96", 200
+# A code has this many block characters, which begin with these bytes, or cells without text.
+_BLOCK, _LEAST_BLOCKS, _LEAST_CELLS = b"\xe2\x96", 100, 200
 _CELL_ENDS = (b'"></', b"&nbsp;</td>")
 _INMOST = re.compile(rb"<((\w+)(?: [^<>]*+)?+)>([^<]*+)</\2>")
 _ROW_END = re.compile(rb"</(?:div|li|p|pre|table|tr)>|<br\b[^<>]*+>")
@@ -91,3 +91,8 @@ def rows_of_blocks(
 
     rows = _ROW_END.sub(b"\n", _INMOST.sub(drawn, _NO_CELL.sub(b"", written)))
     return _TAG.sub(b"", rows).replace(b"&nbsp;", b" ")
+
+
+def may_draw_code(rows: bytes) -> bool:
+    """Return whether rows of text have as many block characters as a code."""
+    return rows.count(_BLOCK) >= _LEAST_BLOCKS
